@@ -1,0 +1,2 @@
+//! Lock-free ordered-consumption core of a RocketMQ client.
+pub mod process_queue;
