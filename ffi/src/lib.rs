@@ -1,1 +1,30 @@
-//! C ABI of lanekeeper.
+//! C ABI of lanekeeper: thin functions over the core crate, one file per C type family.
+//!
+//! The C header is generated from these files by `ffi/header.sh`; the doc comments here are the
+//! manual C users read. Conventions:
+//!
+//! - every body runs inside [`guard`]: null checks, type tag, poison, `catch_unwind`;
+//! - a call enters its role (puller, turn, consumer), does the verb, puts the role down, and only
+//!   then runs the release callback (`release`);
+//! - tokens are salted with a number of their queue (`handle`), so that a token of another queue
+//!   is answered `LK_STALE` and not taken for one of this queue.
+
+#![allow(non_camel_case_types)]
+
+mod claim;
+mod config;
+mod consumer;
+mod error;
+mod guard;
+mod handle;
+#[cfg(test)]
+mod layout;
+mod message;
+mod outcome;
+mod puller;
+mod queue;
+mod reads;
+mod release;
+mod status;
+mod turn;
+mod version;

@@ -1,0 +1,209 @@
+//! The shared handle behind `lk_process_queue *`: a counted reference, a tag, a poison mark.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use lanekeeper_core::process_queue::{ConsumerToken, ProcessQueue, Target, TurnToken};
+
+use crate::claim::lk_claim;
+use crate::consumer::lk_consumer;
+use crate::release::{HostFns, Released};
+use crate::status::{LK_ERR_NO_MEMORY, LK_ERR_OVERFLOW, LK_STALE, Not};
+use crate::turn::lk_turn;
+
+/// "lkpq": a live handle. Overwritten when the last reference goes.
+const TAG_LIVE: u32 = 0x6c6b_7071;
+const TAG_FREED: u32 = 0xdead_7071;
+
+/// More references than this are a leak in a loop; stop before the count could wrap.
+const REFERENCES_MAX: usize = isize::MAX as usize;
+
+/// The window of pulled, not yet finished messages of one RocketMQ message queue.
+///
+/// A shared handle: `lk_process_queue_clone` adds a reference, `lk_process_queue_free` drops one,
+/// and a thread that holds a reference of its own is safe whatever the others do. `close` is
+/// separate from `free`: it makes the queue refuse work, and frees nothing.
+///
+/// Functions: `lk_process_queue_new`, `_clone`, `_free`, `_put`, `_advance`, `_begin_turn`,
+/// `_begin_consumer`, `_stop`, `_close` and the reads; `lk_turn_*`, `lk_consumer_*` and
+/// `lk_claim_*` act on a queue through a token.
+pub struct lk_process_queue {
+    tag: AtomicU32,
+    poisoned: AtomicBool,
+    references: AtomicUsize,
+    /// New for every queue of the process; mixed into the tokens.
+    salt: u64,
+    host: HostFns,
+    pub(crate) queue: ProcessQueue<u64>,
+}
+
+impl lk_process_queue {
+    /// Moves a queue into a handle with one reference. Gives it back where there is no memory.
+    pub(crate) fn allocate(queue: ProcessQueue<u64>, host: HostFns) -> Result<*mut Self, Not> {
+        let layout = Layout::new::<Self>();
+        // SAFETY: the layout is not empty.
+        let memory = unsafe { alloc(layout) }.cast::<Self>();
+        if memory.is_null() {
+            return Err(Not(LK_ERR_NO_MEMORY));
+        }
+        let handle = Self {
+            tag: AtomicU32::new(TAG_LIVE),
+            poisoned: AtomicBool::new(false),
+            references: AtomicUsize::new(1),
+            salt: next_salt(),
+            host,
+            queue,
+        };
+        // SAFETY: fresh memory of the right layout.
+        unsafe { memory.write(handle) };
+        Ok(memory)
+    }
+
+    /// Best effort: catches a freed handle or a pointer to something else most of the time.
+    #[inline]
+    pub(crate) fn is_tagged(&self) -> bool {
+        // ORDERING: Relaxed: a live reference is the caller's promise; this only detects misuse.
+        self.tag.load(Ordering::Relaxed) == TAG_LIVE
+    }
+
+    #[inline]
+    pub(crate) fn is_poisoned(&self) -> bool {
+        // ORDERING: Relaxed: the flag carries no data; whoever has to see it at once was told
+        // LK_ERR_PANIC by the call that set it.
+        self.poisoned.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    pub(crate) fn poison(&self) {
+        // ORDERING: Relaxed: see `is_poisoned`.
+        self.poisoned.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether anybody wants the payloads that are released.
+    #[inline]
+    pub(crate) fn wants_released(&self) -> bool {
+        self.host.release.is_some()
+    }
+
+    /// Runs the release callback over what a call released. The call must have given its role
+    /// back. The callback may free the caller's reference, so this holds one of its own.
+    #[inline]
+    pub(crate) fn release(&self, released: Released) {
+        if released.is_empty() {
+            return;
+        }
+        let host = self.host;
+        let this = ptr::from_ref(self).cast_mut();
+        // ORDERING: Relaxed: made from a live reference, as in `add_reference`.
+        self.references.fetch_add(1, Ordering::Relaxed);
+        // The release callback must not unwind; a `Drop` guard would only hide that it did.
+        released.each(|payload| host.release(payload));
+        // SAFETY: gives back the reference taken above, and `self` is not used after it.
+        unsafe { Self::drop_reference(this) };
+    }
+
+    pub(crate) fn add_reference(&self) -> Result<(), Not> {
+        // ORDERING: Relaxed: a new reference is made from a live one, which keeps the queue.
+        let before = self.references.fetch_add(1, Ordering::Relaxed);
+        if before >= REFERENCES_MAX {
+            // ORDERING: Relaxed: undoes the line above.
+            self.references.fetch_sub(1, Ordering::Relaxed);
+            return Err(Not(LK_ERR_OVERFLOW));
+        }
+        Ok(())
+    }
+
+    /// Drops one reference; the last one releases every payload still held and frees the queue.
+    ///
+    /// # Safety
+    /// `this` is a live handle and the reference is the caller's to drop.
+    pub(crate) unsafe fn drop_reference(this: *mut Self) {
+        // SAFETY: live, by the caller's promise.
+        let handle = unsafe { &*this };
+        // ORDERING: AcqRel: Release makes this thread's use of the queue happen before its end,
+        // Acquire (by the last one) makes everybody's do so. A fence would do; ThreadSanitizer
+        // does not see those.
+        if handle.references.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        // ORDERING: Relaxed: for the check of misuse only.
+        handle.tag.store(TAG_FREED, Ordering::Relaxed);
+        let poisoned = handle.is_poisoned();
+        // SAFETY: the last reference is gone, so nobody else uses the value; it is moved out once.
+        let Self {
+            host, mut queue, ..
+        } = unsafe { this.read() };
+        // SAFETY: the value was moved out; the memory came from `allocate` with this layout.
+        unsafe { dealloc(this.cast(), Layout::new::<Self>()) };
+        if poisoned {
+            // What a panic left behind is not walked again: leaked rather than released twice.
+            std::mem::forget(queue);
+        } else {
+            let mut released = Released::new();
+            if host.release.is_some() {
+                queue.drain_with(|_, payload| released.push(payload));
+            }
+            drop(queue);
+            released.each(|payload| host.release(payload));
+        }
+        host.end();
+    }
+
+    // Tokens. A token as C sees it is the core's, mixed with the queue's salt; one of another
+    // queue turns into a number the core never gave out.
+
+    pub(crate) fn wrap_turn(&self, token: TurnToken) -> lk_turn {
+        lk_turn {
+            token: token.0 ^ self.salt,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn turn_token(&self, turn: lk_turn) -> TurnToken {
+        TurnToken(turn.token ^ self.salt)
+    }
+
+    pub(crate) fn wrap_consumer(&self, token: ConsumerToken) -> lk_consumer {
+        lk_consumer {
+            token: token.0 ^ self.salt,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn consumer_token(&self, consumer: lk_consumer) -> ConsumerToken {
+        ConsumerToken(consumer.token ^ self.salt)
+    }
+
+    pub(crate) fn wrap_claim(&self, claim: Target) -> lk_claim {
+        lk_claim {
+            offset: claim.offset,
+            delivery: claim.delivery,
+            queue: self.salt as u32,
+        }
+    }
+
+    pub(crate) fn claim_target(&self, claim: lk_claim) -> Result<Target, Not> {
+        if claim.queue != self.salt as u32 {
+            return Err(Not(LK_STALE));
+        }
+        Ok(Target {
+            offset: claim.offset,
+            delivery: claim.delivery,
+        })
+    }
+}
+
+/// A number that differs from queue to queue in its upper half and in its lower half: the
+/// finaliser of splitmix64, a bijection, over a count.
+fn next_salt() -> u64 {
+    static QUEUES: AtomicU64 = AtomicU64::new(0);
+    // ORDERING: Relaxed: only the number has to be new.
+    let count = QUEUES.fetch_add(1, Ordering::Relaxed);
+    let mut salt = count
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(0x9e37_79b9_7f4a_7c15);
+    salt = (salt ^ (salt >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    salt = (salt ^ (salt >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    salt ^ (salt >> 31)
+}
