@@ -54,7 +54,7 @@ pub unsafe extern "C" fn lk_claim_settle(
         };
         let target = queue.claim_target(claim)?;
         let settled = releasing!(queue, |sink| {
-            let claim = queue.queue.resume_claim(target)?;
+            let claim = queue.resume_claim(target)?;
             claim.settle_with(sent, not_before_ms, now_ms, sink)
         })?;
         // SAFETY: not NULL, and the caller vouches for it.

@@ -28,7 +28,7 @@ pub struct lk_consumer {
 impl lk_process_queue {
     #[inline]
     fn enter_consumer(&self, consumer: lk_consumer) -> Result<Consumer<'_, u64>, Not> {
-        Ok(self.queue.resume_consumer(self.consumer_token(consumer))?)
+        Ok(self.resume_consumer(self.consumer_token(consumer))?)
     }
 }
 

@@ -42,10 +42,11 @@ pub(crate) unsafe fn with_queue(
         return LK_ERR_NULL_ARG;
     }
     // SAFETY: not NULL; the caller vouches for the rest.
-    let handle = unsafe { &*queue };
-    if !handle.is_tagged() {
+    if !unsafe { lk_process_queue::is_tagged(queue) } {
         return LK_ERR_INVALID_ARG;
     }
+    // SAFETY: not NULL, and a live handle as far as can be told.
+    let handle = unsafe { &*queue };
     if handle.is_poisoned() {
         return LK_ERR_POISONED;
     }
@@ -81,7 +82,10 @@ pub(crate) fn status_call(body: impl FnOnce() -> Answer) -> lk_status {
 
 /// Runs the body of a function that answers nothing; a panic in it ends there.
 pub(crate) fn quiet_call(body: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| {
+        fault::point();
+        body();
+    })) {
         std::mem::forget(panic);
     }
 }

@@ -1,6 +1,7 @@
 //! The shared handle behind `lk_process_queue *`: a counted reference, a tag, a poison mark.
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -29,13 +30,29 @@ const REFERENCES_MAX: usize = isize::MAX as usize;
 /// `_begin_consumer`, `_stop`, `_close` and the reads; `lk_turn_*`, `lk_consumer_*` and
 /// `lk_claim_*` act on a queue through a token.
 pub struct lk_process_queue {
+    inner: Inner,
+}
+
+/// `repr(C)` keeps the tag the first word. The outer struct is not, so that the header shows an
+/// opaque type.
+#[repr(C)]
+struct Inner {
     tag: AtomicU32,
     poisoned: AtomicBool,
     references: AtomicUsize,
     /// New for every queue of the process; mixed into the tokens.
     salt: u64,
     host: HostFns,
-    pub(crate) queue: ProcessQueue<u64>,
+    queue: ProcessQueue<u64>,
+}
+
+impl Deref for lk_process_queue {
+    type Target = ProcessQueue<u64>;
+
+    #[inline]
+    fn deref(&self) -> &ProcessQueue<u64> {
+        &self.inner.queue
+    }
 }
 
 impl lk_process_queue {
@@ -47,7 +64,7 @@ impl lk_process_queue {
         if memory.is_null() {
             return Err(Not(LK_ERR_NO_MEMORY));
         }
-        let handle = Self {
+        let inner = Inner {
             tag: AtomicU32::new(TAG_LIVE),
             poisoned: AtomicBool::new(false),
             references: AtomicUsize::new(1),
@@ -56,34 +73,43 @@ impl lk_process_queue {
             queue,
         };
         // SAFETY: fresh memory of the right layout.
-        unsafe { memory.write(handle) };
+        unsafe { memory.write(Self { inner }) };
         Ok(memory)
     }
 
-    /// Best effort: catches a freed handle or a pointer to something else most of the time.
+    /// Best effort: catches a freed handle or a pointer to something else most of the time. Only
+    /// the tag is looked at, through the raw pointer.
+    ///
+    /// # Safety
+    /// `this` is not NULL and a word can be read there.
     #[inline]
-    pub(crate) fn is_tagged(&self) -> bool {
+    pub(crate) unsafe fn is_tagged(this: *const Self) -> bool {
+        if !this.is_aligned() {
+            return false;
+        }
+        // SAFETY: aligned, and readable by the caller's promise; the tag is the first word.
+        let tag = unsafe { AtomicU32::from_ptr(this.cast::<u32>().cast_mut()) };
         // ORDERING: Relaxed: a live reference is the caller's promise; this only detects misuse.
-        self.tag.load(Ordering::Relaxed) == TAG_LIVE
+        tag.load(Ordering::Relaxed) == TAG_LIVE
     }
 
     #[inline]
     pub(crate) fn is_poisoned(&self) -> bool {
         // ORDERING: Relaxed: the flag carries no data; whoever has to see it at once was told
         // LK_ERR_PANIC by the call that set it.
-        self.poisoned.load(Ordering::Relaxed)
+        self.inner.poisoned.load(Ordering::Relaxed)
     }
 
     #[cold]
     pub(crate) fn poison(&self) {
         // ORDERING: Relaxed: see `is_poisoned`.
-        self.poisoned.store(true, Ordering::Relaxed);
+        self.inner.poisoned.store(true, Ordering::Relaxed);
     }
 
     /// Whether anybody wants the payloads that are released.
     #[inline]
     pub(crate) fn wants_released(&self) -> bool {
-        self.host.release.is_some()
+        self.inner.host.release.is_some()
     }
 
     /// Runs the release callback over what a call released. The call must have given its role
@@ -93,10 +119,10 @@ impl lk_process_queue {
         if released.is_empty() {
             return;
         }
-        let host = self.host;
+        let host = self.inner.host;
         let this = ptr::from_ref(self).cast_mut();
         // ORDERING: Relaxed: made from a live reference, as in `add_reference`.
-        self.references.fetch_add(1, Ordering::Relaxed);
+        self.inner.references.fetch_add(1, Ordering::Relaxed);
         // The release callback must not unwind; a `Drop` guard would only hide that it did.
         released.each(|payload| host.release(payload));
         // SAFETY: gives back the reference taken above, and `self` is not used after it.
@@ -105,10 +131,10 @@ impl lk_process_queue {
 
     pub(crate) fn add_reference(&self) -> Result<(), Not> {
         // ORDERING: Relaxed: a new reference is made from a live one, which keeps the queue.
-        let before = self.references.fetch_add(1, Ordering::Relaxed);
+        let before = self.inner.references.fetch_add(1, Ordering::Relaxed);
         if before >= REFERENCES_MAX {
             // ORDERING: Relaxed: undoes the line above.
-            self.references.fetch_sub(1, Ordering::Relaxed);
+            self.inner.references.fetch_sub(1, Ordering::Relaxed);
             return Err(Not(LK_ERR_OVERFLOW));
         }
         Ok(())
@@ -124,16 +150,16 @@ impl lk_process_queue {
         // ORDERING: AcqRel: Release makes this thread's use of the queue happen before its end,
         // Acquire (by the last one) makes everybody's do so. A fence would do; ThreadSanitizer
         // does not see those.
-        if handle.references.fetch_sub(1, Ordering::AcqRel) != 1 {
+        if handle.inner.references.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         // ORDERING: Relaxed: for the check of misuse only.
-        handle.tag.store(TAG_FREED, Ordering::Relaxed);
+        handle.inner.tag.store(TAG_FREED, Ordering::Relaxed);
         let poisoned = handle.is_poisoned();
         // SAFETY: the last reference is gone, so nobody else uses the value; it is moved out once.
-        let Self {
+        let Inner {
             host, mut queue, ..
-        } = unsafe { this.read() };
+        } = unsafe { this.read() }.inner;
         // SAFETY: the value was moved out; the memory came from `allocate` with this layout.
         unsafe { dealloc(this.cast(), Layout::new::<Self>()) };
         if poisoned {
@@ -155,36 +181,36 @@ impl lk_process_queue {
 
     pub(crate) fn wrap_turn(&self, token: TurnToken) -> lk_turn {
         lk_turn {
-            token: token.0 ^ self.salt,
+            token: token.0 ^ self.inner.salt,
         }
     }
 
     #[inline]
     pub(crate) fn turn_token(&self, turn: lk_turn) -> TurnToken {
-        TurnToken(turn.token ^ self.salt)
+        TurnToken(turn.token ^ self.inner.salt)
     }
 
     pub(crate) fn wrap_consumer(&self, token: ConsumerToken) -> lk_consumer {
         lk_consumer {
-            token: token.0 ^ self.salt,
+            token: token.0 ^ self.inner.salt,
         }
     }
 
     #[inline]
     pub(crate) fn consumer_token(&self, consumer: lk_consumer) -> ConsumerToken {
-        ConsumerToken(consumer.token ^ self.salt)
+        ConsumerToken(consumer.token ^ self.inner.salt)
     }
 
     pub(crate) fn wrap_claim(&self, claim: Target) -> lk_claim {
         lk_claim {
             offset: claim.offset,
             delivery: claim.delivery,
-            queue: self.salt as u32,
+            queue: self.inner.salt as u32,
         }
     }
 
     pub(crate) fn claim_target(&self, claim: lk_claim) -> Result<Target, Not> {
-        if claim.queue != self.salt as u32 {
+        if claim.queue != self.inner.salt as u32 {
             return Err(Not(LK_STALE));
         }
         Ok(Target {
@@ -206,4 +232,25 @@ fn next_salt() -> u64 {
     salt = (salt ^ (salt >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     salt = (salt ^ (salt >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     salt ^ (salt >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_salt;
+
+    /// A claim carries the lower half only, so that half alone has to tell queues apart.
+    #[test]
+    fn salts_differ_in_each_half() {
+        let salts: Vec<u64> = (0..2000).map(|_| next_salt()).collect();
+        for half in [0, 32] {
+            let mut halves: Vec<u32> = salts.iter().map(|salt| (salt >> half) as u32).collect();
+            halves.sort_unstable();
+            halves.dedup();
+            assert!(
+                halves.len() >= salts.len() - 1,
+                "shift {half}: {} differ",
+                halves.len()
+            );
+        }
+    }
 }

@@ -70,7 +70,6 @@ pub unsafe extern "C" fn lk_process_queue_put(
         let put = releasing!(queue, |sink| {
             // The guard is a temporary: the role is given back at the end of this statement.
             queue
-                .queue
                 .puller()?
                 .put_slice(batch, now_ms, broker_max, |offset, payload, _| {
                     sink(offset, payload);
@@ -108,7 +107,7 @@ pub unsafe extern "C" fn lk_process_queue_advance(
     result_out: *mut lk_advance_result,
 ) -> lk_status {
     queue_call!(queue, [result_out], {
-        let advanced = queue.queue.puller()?.advance(next, now_ms)?;
+        let advanced = queue.puller()?.advance(next, now_ms)?;
         let result = lk_advance_result {
             safe_offset: advanced.safe_offset.unwrap_or(0),
             moved: advanced.safe_offset.is_some().into(),

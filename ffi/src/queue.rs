@@ -108,7 +108,7 @@ pub unsafe extern "C" fn lk_process_queue_free(queue: *mut lk_process_queue) {
             return;
         }
         // SAFETY: not NULL; the caller vouches that it is a reference of theirs.
-        let live = unsafe { (*queue).is_tagged() };
+        let live = unsafe { lk_process_queue::is_tagged(queue) };
         if live {
             // SAFETY: as above; the caller drops it with this call.
             unsafe { lk_process_queue::drop_reference(queue) };
@@ -127,10 +127,10 @@ pub unsafe extern "C" fn lk_process_queue_free(queue: *mut lk_process_queue) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lk_process_queue_stop(queue: *mut lk_process_queue) -> lk_status {
     queue_call!(queue, [], {
-        if queue.queue.is_closed() {
+        if queue.is_closed() {
             return Err(Not(LK_CLOSED));
         }
-        queue.queue.stop();
+        queue.stop();
         Ok(())
     })
 }
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn lk_process_queue_close(
     result_out: *mut lk_close_result,
 ) -> lk_status {
     queue_call!(queue, [result_out], {
-        let closed = releasing!(queue, |sink| queue.queue.close_with(now_ms, sink))?;
+        let closed = releasing!(queue, |sink| queue.close_with(now_ms, sink))?;
         let result = lk_close_result {
             safe_offset: closed.safe_offset,
             hand_over: closed.hand_over.into(),
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn lk_process_queue_begin_turn(
     turn_out: *mut lk_turn,
 ) -> lk_status {
     queue_call!(queue, [turn_out], {
-        let token = queue.queue.begin_turn(now_ms)?.suspend();
+        let token = queue.begin_turn(now_ms)?.suspend();
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(turn_out, queue.wrap_turn(token)) };
         Ok(())
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn lk_process_queue_begin_consumer(
     consumer_out: *mut lk_consumer,
 ) -> lk_status {
     queue_call!(queue, [consumer_out], {
-        let token = queue.queue.consumer()?.suspend();
+        let token = queue.consumer()?.suspend();
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(consumer_out, queue.wrap_consumer(token)) };
         Ok(())

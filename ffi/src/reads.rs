@@ -127,7 +127,7 @@ pub unsafe extern "C" fn lk_process_queue_count(
 ) -> lk_status {
     queue_call!(queue, [count_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(count_out, queue.queue.count()) };
+        unsafe { write_out(count_out, queue.count()) };
         Ok(())
     })
 }
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn lk_process_queue_bytes(
 ) -> lk_status {
     queue_call!(queue, [bytes_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(bytes_out, queue.queue.bytes()) };
+        unsafe { write_out(bytes_out, queue.bytes()) };
         Ok(())
     })
 }
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn lk_process_queue_span(
 ) -> lk_status {
     queue_call!(queue, [span_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(span_out, queue.queue.span()) };
+        unsafe { write_out(span_out, queue.span()) };
         Ok(())
     })
 }
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn lk_process_queue_safe_offset(
 ) -> lk_status {
     queue_call!(queue, [offset_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(offset_out, queue.queue.safe_offset()) };
+        unsafe { write_out(offset_out, queue.safe_offset()) };
         Ok(())
     })
 }
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn lk_process_queue_pull_offset(
 ) -> lk_status {
     queue_call!(queue, [offset_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(offset_out, queue.queue.pull_offset()) };
+        unsafe { write_out(offset_out, queue.pull_offset()) };
         Ok(())
     })
 }
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn lk_process_queue_is_closed(
 ) -> lk_status {
     queue_call!(queue, [closed_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(closed_out, queue.queue.is_closed()) };
+        unsafe { write_out(closed_out, queue.is_closed()) };
         Ok(())
     })
 }
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn lk_process_queue_is_stopped(
 ) -> lk_status {
     queue_call!(queue, [stopped_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(stopped_out, queue.queue.is_stopped()) };
+        unsafe { write_out(stopped_out, queue.is_stopped()) };
         Ok(())
     })
 }
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn lk_process_queue_contains(
 ) -> lk_status {
     queue_call!(queue, [contains_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(contains_out, queue.queue.contains(offset)) };
+        unsafe { write_out(contains_out, queue.contains(offset)) };
         Ok(())
     })
 }
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn lk_process_queue_has_ready(
 ) -> lk_status {
     queue_call!(queue, [ready_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(ready_out, queue.queue.has_ready()) };
+        unsafe { write_out(ready_out, queue.has_ready()) };
         Ok(())
     })
 }
@@ -312,7 +312,7 @@ pub unsafe extern "C" fn lk_process_queue_hand_over_overdue(
 ) -> lk_status {
     queue_call!(queue, [overdue_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(overdue_out, queue.queue.hand_over_overdue(now_ms)) };
+        unsafe { write_out(overdue_out, queue.hand_over_overdue(now_ms)) };
         Ok(())
     })
 }
@@ -333,7 +333,7 @@ pub unsafe extern "C" fn lk_process_queue_payloads_live(
 ) -> lk_status {
     queue_call!(queue, [count_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(count_out, queue.queue.payloads_live()) };
+        unsafe { write_out(count_out, queue.payloads_live()) };
         Ok(())
     })
 }
@@ -353,7 +353,7 @@ pub unsafe extern "C" fn lk_process_queue_generation(
 ) -> lk_status {
     queue_call!(queue, [generation_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(generation_out, queue.queue.generation()) };
+        unsafe { write_out(generation_out, queue.generation()) };
         Ok(())
     })
 }
@@ -374,7 +374,7 @@ pub unsafe extern "C" fn lk_process_queue_get_config(
 ) -> lk_status {
     queue_call!(queue, [config_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(config_out, queue.queue.config().into()) };
+        unsafe { write_out(config_out, queue.config().into()) };
         Ok(())
     })
 }
@@ -396,7 +396,7 @@ pub unsafe extern "C" fn lk_process_queue_snapshot(
 ) -> lk_status {
     queue_call!(queue, [snapshot_out], {
         // SAFETY: not NULL, and the caller vouches for it.
-        unsafe { write_out(snapshot_out, queue.queue.snapshot(now_ms).into()) };
+        unsafe { write_out(snapshot_out, queue.snapshot(now_ms).into()) };
         Ok(())
     })
 }
@@ -424,7 +424,7 @@ pub unsafe extern "C" fn lk_process_queue_expired(
     queue_call!(queue, [len_out], {
         check_array(expired, capacity)?;
         let mut found = Vec::new();
-        queue.queue.expired(now_ms, limit_ms, capacity, &mut found);
+        queue.expired(now_ms, limit_ms, capacity, &mut found);
         for (index, &late) in found.iter().enumerate() {
             // SAFETY: at most `capacity` were found, and the caller vouches for that much room.
             let slot = unsafe { expired.add(index) };

@@ -108,3 +108,49 @@ pub extern "C" fn lk_status_name(status: lk_status) -> *const c_char {
     };
     name.as_ptr()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::lk_status_name;
+
+    const HEADER: &str = include_str!("../../include/lanekeeper.h");
+
+    fn name_of(status: i32) -> &'static str {
+        // SAFETY: the function answers constants that end in a NUL.
+        unsafe { CStr::from_ptr(lk_status_name(status)) }
+            .to_str()
+            .unwrap()
+    }
+
+    #[test]
+    fn every_status_of_the_header_has_its_name() {
+        let mut seen = Vec::new();
+        for line in HEADER
+            .lines()
+            .filter_map(|line| line.strip_prefix("#define LK_"))
+        {
+            let Some((name, value)) = line.split_once(' ') else {
+                continue;
+            };
+            let known = name_of(value.trim().parse().unwrap_or(i32::MIN));
+            let status = name == "OK" || name.starts_with("ERR_") || known == format!("LK_{name}");
+            if status {
+                assert_eq!(known, format!("LK_{name}"));
+                seen.push(value.to_owned());
+            }
+        }
+        assert_eq!(seen.len(), 16, "{seen:?}");
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 16, "a number is used twice");
+    }
+
+    #[test]
+    fn any_number_has_a_name() {
+        for status in [i32::MIN, -9, 7, 9, 77, i32::MAX] {
+            assert_eq!(name_of(status), "LK_UNKNOWN_STATUS");
+        }
+    }
+}

@@ -45,7 +45,7 @@ pub struct lk_commit_result {
 impl lk_process_queue {
     #[inline]
     fn enter_turn(&self, turn: lk_turn) -> Result<Turn<'_, u64>, Not> {
-        Ok(self.queue.resume_turn(self.turn_token(turn))?)
+        Ok(self.resume_turn(self.turn_token(turn))?)
     }
 }
 
