@@ -1,0 +1,91 @@
+//! The loom arm: every ordering is explored, see [`super::model`] for failed exchanges.
+
+pub use loom::sync::{Arc, Mutex};
+pub use loom::thread;
+
+/// Modelled atomics.
+pub mod atomic {
+    use super::super::model::{
+        model_atomic, model_atomics, model_exclusive, model_integer, model_rmw,
+    };
+    pub use loom::sync::atomic::{Ordering, fence};
+
+    const LOOKS_FIRST: bool = true;
+
+    fn order(order: Ordering) -> Ordering {
+        order
+    }
+
+    /// loom does not explore these: a loop that retries is the same loop without the failure.
+    fn spurious() -> bool {
+        false
+    }
+
+    /// A failed exchange is a load with the failure ordering; after a `Relaxed` load that is
+    /// this fence.
+    fn failure_fence(failure: Ordering) {
+        match failure {
+            Ordering::Relaxed => {}
+            Ordering::Acquire => fence(Ordering::Acquire),
+            _ => fence(Ordering::SeqCst),
+        }
+    }
+
+    macro_rules! with_exclusive {
+        ($atomic:expr, $f:expr) => {
+            $atomic.with_mut($f)
+        };
+    }
+
+    model_atomics!(loom::sync::atomic);
+}
+
+/// Spin hints that let another model thread run.
+pub mod hint {
+    pub use loom::hint::spin_loop;
+}
+
+/// A cell whose accesses loom checks for races.
+#[derive(Debug)]
+pub struct UnsafeCell<T>(loom::cell::UnsafeCell<T>);
+
+impl<T> UnsafeCell<T> {
+    /// Wraps `value`.
+    #[track_caller]
+    pub fn new(value: T) -> Self {
+        Self(loom::cell::UnsafeCell::new(value))
+    }
+
+    /// Unwraps the value.
+    #[track_caller]
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+
+    /// Calls `f` with a pointer for reading. A write at the same time fails the model.
+    #[track_caller]
+    pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        self.0.with(f)
+    }
+
+    /// Calls `f` with a pointer for writing. Any access at the same time fails the model.
+    #[track_caller]
+    pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        self.0.with_mut(f)
+    }
+
+    /// The value, reached through an exclusive borrow.
+    #[track_caller]
+    pub fn get_mut(&mut self) -> &mut T {
+        let pointer = self.0.with_mut(|pointer| pointer);
+        // SAFETY: `&mut self` excludes every other access for as long as the result lives, and
+        // the value lives in `self`.
+        unsafe { &mut *pointer }
+    }
+}
+
+impl<T: Default> Default for UnsafeCell<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}

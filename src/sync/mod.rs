@@ -1,0 +1,44 @@
+//! One facade over std, loom (`--cfg lk_loom`) and shuttle (`--cfg lk_shuttle`).
+//!
+//! Nothing else in this crate names `std::sync`, `std::thread` or `UnsafeCell`: what the
+//! models cannot see they cannot test. In a normal build every item here is a re-export or an
+//! `#[inline(always)]` wrapper and costs nothing.
+//!
+//! # What the arms do differently
+//!
+//! | item | std | loom | shuttle |
+//! |---|---|---|---|
+//! | orderings | as written | as written | all `SeqCst` (its model has no other) |
+//! | failed `compare_exchange` | may answer an old value | may answer an old value, see `model` | newest value |
+//! | `compare_exchange_weak` | may fail for no reason | never does | fails on the toss of a coin |
+//! | `hint::spin_loop` | pause | yields the model thread | yields the model thread |
+//! | `fence` under `lk_tsan` | also a read-modify-write TSan can see | - | - |
+//!
+//! `tests/litmus` states what loom does and does not see through this facade, executably.
+//!
+//! # Mutations
+//!
+//! [`mutated`] and [`ordering`] are how a model test plants a bug: the code names a place that
+//! may be weakened, the test activates that name and must then see the model fail. In a normal
+//! build they are constants.
+
+#[cfg(all(lk_loom, lk_shuttle))]
+compile_error!("lk_loom and lk_shuttle exclude each other");
+
+#[cfg(any(lk_loom, lk_shuttle))]
+mod model;
+mod mutation;
+
+#[cfg_attr(lk_loom, path = "loom_arm.rs")]
+#[cfg_attr(all(lk_shuttle, not(lk_loom)), path = "shuttle_arm.rs")]
+#[cfg_attr(not(any(lk_loom, lk_shuttle)), path = "std_arm.rs")]
+mod arm;
+
+pub use arm::{Arc, UnsafeCell, atomic, hint, thread};
+
+#[cfg(any(lk_loom, lk_shuttle))]
+pub use arm::Mutex;
+
+#[cfg(any(lk_loom, lk_shuttle))]
+pub use mutation::set_mutation;
+pub use mutation::{mutated, ordering};
