@@ -1,0 +1,655 @@
+//! A trivially right twin of the `ProcessQueue`: one mutex around one ordered map.
+//!
+//! It is written from the rules (W0 to W16, T1 to T3) and not from the algorithm, so that it can
+//! serve as the expectation in the property tests, the golden replay and the fuzz target. Payloads
+//! are numbers here; which of them have been released, and when, is part of what it predicts.
+
+#![allow(dead_code)]
+
+pub mod driver;
+pub mod ops;
+mod reads;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard};
+
+use lanekeeper::process_queue::{
+    Advanced, Closed, Committed, Completed, Config, Incoming, Mode, Outcome, Put, PutError,
+    Refusal, RefusedBecause, Requeued, Target, TurnEnd,
+};
+
+/// Highest delivery number; after it comes 1 again.
+const DELIVERY_MAX: u32 = (1 << 24) - 1;
+
+/// Who holds a loan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The running turn (orderly).
+    Turn,
+    /// A consumer handle (concurrent), by a number its test gave it.
+    Consumer(u64),
+    /// A claim.
+    Claim,
+}
+
+/// One message as `take` hands it over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    pub offset: i64,
+    pub payload: u64,
+    pub size: u32,
+    pub attempts: u8,
+    pub delivery: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Ready { not_before_ms: i64 },
+    InFlight { taken_ms: i64 },
+    Claimed,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    payload: u64,
+    size: u32,
+    attempts: u8,
+    delivery: u32,
+    put_ms: i64,
+    stage: Stage,
+}
+
+impl Held {
+    fn is_ready(&self) -> bool {
+        matches!(self.stage, Stage::Ready { .. })
+    }
+
+    fn is_in_flight(&self) -> bool {
+        matches!(self.stage, Stage::InFlight { .. })
+    }
+}
+
+/// A delivery that has not been given back.
+#[derive(Clone, Copy, Debug)]
+struct Loan {
+    who: Who,
+    offset: i64,
+    delivery: u32,
+    payload: u64,
+}
+
+/// Everything the queue knows, under one lock.
+#[derive(Debug, Default)]
+struct State {
+    held: BTreeMap<i64, Held>,
+    pull_offset: i64,
+    /// Answered once closed; while open the safe offset is computed.
+    final_safe: i64,
+    highest_put: i64,
+    lag: i64,
+    scheduled: bool,
+    stopped: bool,
+    closed: bool,
+    closed_ms: i64,
+    turn_running: bool,
+    busy_note: bool,
+    last_pull_ms: i64,
+    last_consume_ms: i64,
+    loans: Vec<Loan>,
+    /// Finished or closed over, but still on loan.
+    lingering: BTreeSet<u64>,
+    released: Vec<u64>,
+    payloads_live: u64,
+    consumers: BTreeSet<u64>,
+}
+
+/// The twin.
+#[derive(Debug)]
+pub struct Twin {
+    config: Config,
+    state: Mutex<State>,
+}
+
+impl Twin {
+    pub fn new(config: Config) -> Self {
+        let state = State {
+            pull_offset: config.start_offset,
+            final_safe: config.start_offset,
+            highest_put: -1,
+            ..State::default()
+        };
+        Self {
+            config,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// W1. The second part of the answer is what was refused, in ascending order of offset.
+    pub fn put(
+        &self,
+        batch: &[Incoming<u64>],
+        now_ms: i64,
+        broker_max: Option<i64>,
+    ) -> Result<(Put, Vec<(i64, u64, RefusedBecause)>), PutError> {
+        let mut state = self.lock();
+        state.may_pull()?;
+        if let Some(index) = batch
+            .iter()
+            .position(|m| m.offset < 0 || m.offset == i64::MAX)
+        {
+            return Err(PutError::InvalidOffset {
+                index,
+                offset: batch[index].offset,
+            });
+        }
+        let mut sorted: Vec<&Incoming<u64>> = batch.iter().collect();
+        sorted.sort_by_key(|m| m.offset);
+        let mut accepted: Vec<&Incoming<u64>> = Vec::new();
+        let mut refused = Vec::new();
+        for message in sorted {
+            let copy = accepted.last().is_some_and(|m| m.offset == message.offset);
+            if copy || state.held.contains_key(&message.offset) {
+                refused.push((message.offset, message.payload, RefusedBecause::Duplicate));
+            } else if message.offset < state.pull_offset {
+                refused.push((message.offset, message.payload, RefusedBecause::Stale));
+            } else {
+                accepted.push(message);
+            }
+        }
+        if state.held.len() + accepted.len() > self.config.outstanding_max as usize {
+            return Err(PutError::Refused(Refusal::Limit));
+        }
+        let count_of = |why| {
+            refused
+                .iter()
+                .filter(|(_, _, because)| *because == why)
+                .count()
+        };
+        let mut answer = Put {
+            accepted: accepted.len() as u32,
+            duplicate: count_of(RefusedBecause::Duplicate) as u32,
+            stale: count_of(RefusedBecause::Stale) as u32,
+            schedule: false,
+        };
+        state.payloads_live += batch.len() as u64;
+        for message in accepted {
+            state.insert(message, now_ms);
+        }
+        for (_, payload, _) in &refused {
+            state.release(*payload);
+        }
+        if let (Some(max), Some(last)) = (broker_max, batch.last()) {
+            let lag = max.wrapping_sub(last.offset);
+            if lag > 0 {
+                state.lag = lag;
+            }
+        }
+        state.last_pull_ms = now_ms;
+        if !state.scheduled && state.has_ready() {
+            state.scheduled = true;
+            answer.schedule = true;
+        }
+        Ok((answer, refused))
+    }
+
+    /// W9.
+    pub fn advance(&self, next: i64, now_ms: i64) -> Result<Advanced, PutError> {
+        let mut state = self.lock();
+        state.may_pull()?;
+        if next < 0 {
+            return Err(PutError::InvalidOffset {
+                index: 0,
+                offset: next,
+            });
+        }
+        if next < state.pull_offset {
+            return Err(PutError::Refused(Refusal::Stale));
+        }
+        let before = state.safe_offset();
+        state.pull_offset = next;
+        state.last_pull_ms = now_ms;
+        let after = state.safe_offset();
+        Ok(Advanced {
+            safe_offset: (after != before).then_some(after),
+        })
+    }
+
+    /// T1.
+    pub fn begin_turn(&self) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        if self.config.mode != Mode::Orderly {
+            return Err(Refusal::WrongMode);
+        }
+        if state.closed {
+            return Err(Refusal::Closed);
+        }
+        if state.turn_running {
+            state.busy_note = true;
+            return Err(Refusal::Busy);
+        }
+        state.turn_running = true;
+        state.busy_note = false;
+        Ok(())
+    }
+
+    /// T1, T2: messages in flight stay in flight; the loans end.
+    pub fn end_turn(&self) -> TurnEnd {
+        let mut state = self.lock();
+        state.turn_running = false;
+        state.end_loans(Who::Turn, |_| true);
+        if state.closed {
+            return TurnEnd::HandOver;
+        }
+        let again = state.busy_note || state.has_ready();
+        state.busy_note = false;
+        state.scheduled = again;
+        if again {
+            TurnEnd::RunAgain
+        } else {
+            TurnEnd::Nothing
+        }
+    }
+
+    /// W2.
+    pub fn take(&self, who: Who, n: usize, now_ms: i64) -> Result<Vec<Delivered>, Refusal> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Refusal::Closed);
+        }
+        if state.stopped {
+            return Err(Refusal::Stopped);
+        }
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let taken = state.take(who, n, now_ms);
+        if taken.is_empty() {
+            if self.config.mode == Mode::Orderly {
+                state.scheduled = false;
+            }
+            return Err(Refusal::Empty);
+        }
+        Ok(taken)
+    }
+
+    /// What is in flight, ascending.
+    pub fn in_flight(&self) -> Vec<Delivered> {
+        let state = self.lock();
+        let flying = state.held.iter().filter(|(_, held)| held.is_in_flight());
+        flying
+            .map(|(offset, held)| delivered(*offset, held))
+            .collect()
+    }
+
+    /// W4.
+    pub fn commit(&self) -> Result<Committed, Refusal> {
+        let mut state = self.lock();
+        state.end_loans(Who::Turn, |_| true);
+        if state.closed {
+            return Err(Refusal::Closed);
+        }
+        let flying = state.in_flight_offsets();
+        for offset in &flying {
+            state.finish(*offset);
+        }
+        if flying.is_empty() {
+            return Ok(Committed::Nothing);
+        }
+        let finished = flying.len() as u32;
+        Ok(Committed::Finished {
+            safe_offset: state.safe_offset(),
+            finished,
+        })
+    }
+
+    /// W5.
+    pub fn rollback(&self) -> Result<u32, Refusal> {
+        let mut state = self.lock();
+        state.end_loans(Who::Turn, |_| true);
+        if state.closed {
+            return Err(Refusal::Closed);
+        }
+        let flying = state.in_flight_offsets();
+        for offset in &flying {
+            state.make_ready(*offset, 0, i64::MIN);
+        }
+        Ok(flying.len() as u32)
+    }
+
+    /// W6.
+    pub fn requeue(
+        &self,
+        who: Who,
+        targets: &[Target],
+        attempts_plus: u8,
+    ) -> Result<(Requeued, Vec<Outcome>), Refusal> {
+        let mut state = self.lock();
+        state.end_named_loans(who, targets);
+        if state.closed {
+            return Err(Refusal::Closed);
+        }
+        let mut answer = Requeued::default();
+        let mut each = Vec::new();
+        for target in targets {
+            let outcome = state.judge(*target, Held::is_in_flight);
+            match outcome {
+                Outcome::Won => {
+                    state.make_ready(target.offset, attempts_plus, i64::MIN);
+                    answer.requeued += 1;
+                }
+                Outcome::Unknown => answer.unknown += 1,
+                Outcome::Stale => answer.stale += 1,
+            }
+            each.push(outcome);
+        }
+        Ok((answer, each))
+    }
+
+    /// W7: orderly, what is in flight; concurrent, what is ready as well.
+    pub fn complete(
+        &self,
+        who: Who,
+        targets: &[Target],
+    ) -> Result<(Completed, Vec<Outcome>), Refusal> {
+        let mut state = self.lock();
+        state.end_named_loans(who, targets);
+        if state.closed {
+            return Err(Refusal::Closed);
+        }
+        let ready_too = self.config.mode == Mode::Concurrent;
+        let mut answer = Completed {
+            safe_offset: 0,
+            finished: 0,
+            unknown: 0,
+            stale: 0,
+            ready: 0,
+        };
+        let mut each = Vec::new();
+        for target in targets {
+            let outcome = state.judge(*target, |held| {
+                held.is_in_flight() || (ready_too && held.is_ready())
+            });
+            match outcome {
+                Outcome::Won => {
+                    state.finish(target.offset);
+                    answer.finished += 1;
+                }
+                Outcome::Unknown => answer.unknown += 1,
+                Outcome::Stale => answer.stale += 1,
+            }
+            each.push(outcome);
+        }
+        answer.safe_offset = state.safe_offset();
+        Ok((answer, each))
+    }
+
+    /// A new consumer handle, under a number of the test's choosing.
+    pub fn consumer(&self, id: u64) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        if self.config.mode != Mode::Concurrent {
+            return Err(Refusal::WrongMode);
+        }
+        if state.closed {
+            return Err(Refusal::Closed);
+        }
+        if state.consumers.len() >= self.config.consumers_max as usize {
+            return Err(Refusal::Limit);
+        }
+        state.consumers.insert(id);
+        Ok(())
+    }
+
+    /// W12: the handle's loans end; what it had in flight stays in flight.
+    pub fn end_consumer(&self, id: u64) {
+        let mut state = self.lock();
+        state.consumers.remove(&id);
+        state.end_loans(Who::Consumer(id), |_| true);
+    }
+
+    /// Ends loans without deciding about the messages.
+    pub fn give_back(&self, who: Who, targets: &[Target]) -> u32 {
+        self.lock().end_named_loans(who, targets)
+    }
+
+    /// W15.
+    pub fn claim(&self, target: Target) -> Result<Result<Target, Outcome>, Refusal> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Refusal::Closed);
+        }
+        match state.judge(target, Held::is_in_flight) {
+            Outcome::Won => {
+                let held = state.held.get_mut(&target.offset).unwrap();
+                held.stage = Stage::Claimed;
+                let (delivery, payload) = (held.delivery, held.payload);
+                let loan = Loan {
+                    who: Who::Claim,
+                    offset: target.offset,
+                    delivery,
+                    payload,
+                };
+                state.loans.push(loan);
+                Ok(Ok(Target {
+                    offset: target.offset,
+                    delivery,
+                }))
+            }
+            other => Ok(Err(other)),
+        }
+    }
+
+    /// W15: `claim` must be one that `claim` answered and that was not settled before.
+    pub fn settle(
+        &self,
+        claim: Target,
+        sent: bool,
+        not_before_ms: i64,
+    ) -> Result<Completed, Refusal> {
+        let mut state = self.lock();
+        state.end_loans(Who::Claim, |loan| loan.offset == claim.offset);
+        if state.closed {
+            return Err(Refusal::Closed);
+        }
+        if sent {
+            state.finish(claim.offset);
+        } else {
+            state.make_ready(claim.offset, 1, not_before_ms);
+        }
+        Ok(Completed {
+            safe_offset: state.safe_offset(),
+            finished: u32::from(sent),
+            unknown: 0,
+            stale: 0,
+            ready: u32::from(!sent),
+        })
+    }
+
+    /// W16.
+    pub fn stop(&self) {
+        self.lock().stopped = true;
+    }
+
+    /// W10.
+    pub fn close(&self, now_ms: i64) -> Result<Closed, Refusal> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Refusal::Closed);
+        }
+        state.final_safe = state.safe_offset();
+        state.closed = true;
+        state.closed_ms = now_ms;
+        // A turn may look at everything in flight once more, so while it runs it holds all of it.
+        if state.turn_running {
+            let flying = state.held.iter().filter(|(_, held)| held.is_in_flight());
+            let lent: Vec<Loan> = flying
+                .map(|(offset, held)| Loan {
+                    who: Who::Turn,
+                    offset: *offset,
+                    delivery: held.delivery,
+                    payload: held.payload,
+                })
+                .collect();
+            state.end_loans(Who::Turn, |_| true);
+            state.loans.extend(lent);
+        }
+        let offsets: Vec<i64> = state.held.keys().copied().collect();
+        for offset in offsets {
+            state.finish(offset);
+        }
+        Ok(Closed {
+            safe_offset: state.final_safe,
+            hand_over: !state.turn_running,
+        })
+    }
+}
+
+fn delivered(offset: i64, held: &Held) -> Delivered {
+    Delivered {
+        offset,
+        payload: held.payload,
+        size: held.size,
+        attempts: held.attempts,
+        delivery: held.delivery,
+    }
+}
+
+impl State {
+    fn may_pull(&self) -> Result<(), PutError> {
+        match (self.closed, self.stopped) {
+            (true, _) => Err(PutError::Refused(Refusal::Closed)),
+            (_, true) => Err(PutError::Refused(Refusal::Stopped)),
+            _ => Ok(()),
+        }
+    }
+
+    fn has_ready(&self) -> bool {
+        self.held.values().any(Held::is_ready)
+    }
+
+    fn safe_offset(&self) -> i64 {
+        if self.closed {
+            return self.final_safe;
+        }
+        self.held.keys().next().copied().unwrap_or(self.pull_offset)
+    }
+
+    fn in_flight_offsets(&self) -> Vec<i64> {
+        self.held
+            .iter()
+            .filter(|(_, h)| h.is_in_flight())
+            .map(|(offset, _)| *offset)
+            .collect()
+    }
+
+    fn insert(&mut self, message: &Incoming<u64>, now_ms: i64) {
+        let held = Held {
+            payload: message.payload,
+            size: message.size,
+            attempts: u8::try_from(message.attempts).unwrap_or(u8::MAX),
+            delivery: 0,
+            put_ms: now_ms,
+            stage: Stage::Ready {
+                not_before_ms: i64::MIN,
+            },
+        };
+        self.held.insert(message.offset, held);
+        self.pull_offset = message.offset + 1;
+        self.highest_put = self.highest_put.max(message.offset);
+    }
+
+    fn take(&mut self, who: Who, n: usize, now_ms: i64) -> Vec<Delivered> {
+        let mut taken = Vec::new();
+        for (offset, held) in &mut self.held {
+            let Stage::Ready { not_before_ms } = held.stage else {
+                continue;
+            };
+            if not_before_ms > now_ms {
+                continue;
+            }
+            held.stage = Stage::InFlight { taken_ms: now_ms };
+            held.delivery = if held.delivery == DELIVERY_MAX {
+                1
+            } else {
+                held.delivery + 1
+            };
+            let (delivery, payload) = (held.delivery, held.payload);
+            self.loans.push(Loan {
+                who,
+                offset: *offset,
+                delivery,
+                payload,
+            });
+            taken.push(delivered(*offset, held));
+            if taken.len() == n {
+                break;
+            }
+        }
+        if !taken.is_empty() {
+            self.last_consume_ms = now_ms;
+        }
+        taken
+    }
+
+    /// Would a verb that works on messages of this `stage` get this one?
+    fn judge(&self, target: Target, stage: impl Fn(&Held) -> bool) -> Outcome {
+        match self.held.get(&target.offset) {
+            Some(held) if stage(held) => {
+                let named = target.delivery != 0;
+                if named && target.delivery != held.delivery {
+                    Outcome::Stale
+                } else {
+                    Outcome::Won
+                }
+            }
+            _ => Outcome::Unknown,
+        }
+    }
+
+    fn make_ready(&mut self, offset: i64, attempts_plus: u8, not_before_ms: i64) {
+        let held = self.held.get_mut(&offset).unwrap();
+        held.attempts = held.attempts.saturating_add(attempts_plus);
+        held.stage = Stage::Ready { not_before_ms };
+    }
+
+    fn finish(&mut self, offset: i64) {
+        let held = self.held.remove(&offset).unwrap();
+        if self.loans.iter().any(|loan| loan.payload == held.payload) {
+            self.lingering.insert(held.payload);
+        } else {
+            self.release(held.payload);
+        }
+    }
+
+    fn release(&mut self, payload: u64) {
+        self.released.push(payload);
+        self.payloads_live -= 1;
+    }
+
+    fn end_loans(&mut self, who: Who, which: impl Fn(&Loan) -> bool) -> u32 {
+        let (ended, kept): (Vec<Loan>, Vec<Loan>) = self
+            .loans
+            .iter()
+            .partition(|loan| loan.who == who && which(loan));
+        self.loans = kept;
+        for loan in &ended {
+            let last = !self.loans.iter().any(|other| other.payload == loan.payload);
+            if last && self.lingering.remove(&loan.payload) {
+                self.release(loan.payload);
+            }
+        }
+        ended.len() as u32
+    }
+
+    /// A target with no delivery named ends whatever loan of that offset there is.
+    fn end_named_loans(&mut self, who: Who, targets: &[Target]) -> u32 {
+        let named = |loan: &Loan, target: &Target| {
+            loan.offset == target.offset
+                && (target.delivery == 0 || target.delivery == loan.delivery)
+        };
+        self.end_loans(who, |loan| targets.iter().any(|target| named(loan, target)))
+    }
+}
