@@ -1,0 +1,140 @@
+//! What was called and what was answered: the steps of a history.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use lanekeeper::process_queue::{Outcome, Put, RefusedBecause, Refusal, Snapshot, TurnEnd};
+
+/// One message as `take` handed it over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Got {
+    pub offset: i64,
+    pub size: u32,
+    pub attempts: u8,
+    pub delivery: u32,
+}
+
+/// One atomic step: a verb with its answer, or the part of one that the contract makes atomic
+/// (`complete` is atomic per offset, its safe offset is a step of its own).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    Put { batch: Vec<(i64, u32)>, refused: Vec<(i64, RefusedBecause)>, put: Put },
+    PutRefused(Refusal),
+    Advance { next: i64, safe: Option<i64> },
+    AdvanceRefused { next: i64, refusal: Refusal },
+    Begin(Result<(), Refusal>),
+    End(TurnEnd),
+    Take { n: usize, got: Vec<Got> },
+    TakeRefused { n: usize, refusal: Refusal },
+    Commit { safe: i64, finished: Vec<i64> },
+    CommitNothing,
+    Rollback { ready: u32 },
+    Requeue { offset: i64, delivery: u32, plus: u8, outcome: Outcome },
+    Finish { offset: i64, delivery: u32, outcome: Outcome },
+    Claim { offset: i64, delivery: u32, outcome: Outcome },
+    Settle { offset: i64, sent: bool, refused: bool },
+    /// The safe offset in the answer of a `complete` or `settle`.
+    SafeAnswer(i64),
+    /// Any verb on messages answered Closed.
+    ClosedAnswer,
+    Stop,
+    Close { safe: i64, hand_over: bool },
+    CloseRefused,
+    Safe(i64),
+    PullOffset(i64),
+    IsClosed(bool),
+    IsStopped(bool),
+    Contains { offset: i64, answer: bool },
+    HasReady(bool),
+    Snapshot(Box<Snapshot>),
+    Expired { limit_over: bool, max: usize, offsets: Vec<i64> },
+    /// Weak reads are checked against bounds, not as steps (W8).
+    Count(u64),
+    Bytes(u64),
+    Span(i64),
+}
+
+/// A step with the time its call began and returned.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub thread: usize,
+    pub begin: u64,
+    pub end: u64,
+    pub step: Step,
+}
+
+/// One counter for all threads of a history: the only thing the recorder adds to what is checked.
+#[derive(Default)]
+pub struct Clock(AtomicU64);
+
+impl Clock {
+    fn tick(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::SeqCst)
+    }
+}
+
+/// The finished history and the clock.
+#[derive(Default)]
+pub struct Journal {
+    clock: Clock,
+    events: Mutex<Vec<Event>>,
+}
+
+impl Journal {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// A log for one thread; its events join the journal when it is dropped.
+    pub fn log(self: &Arc<Self>, thread: usize) -> Log {
+        Log { journal: Arc::clone(self), thread, events: Vec::new(), began: 0 }
+    }
+
+    pub fn take_events(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.events.lock().unwrap())
+    }
+}
+
+/// The events of one thread, in program order.
+pub struct Log {
+    journal: Arc<Journal>,
+    thread: usize,
+    events: Vec<Event>,
+    began: u64,
+}
+
+impl Log {
+    /// Marks the begin of a call.
+    pub fn begin(&mut self) {
+        self.began = self.journal.clock.tick();
+    }
+
+    /// Marks its return.
+    pub fn end(&mut self) -> u64 {
+        self.journal.clock.tick()
+    }
+
+    /// Records the steps of the call that ended at `end`.
+    pub fn push(&mut self, end: u64, steps: impl IntoIterator<Item = Step>) {
+        for step in steps {
+            self.events.push(Event { thread: self.thread, begin: self.began, end, step });
+        }
+    }
+
+    /// A call whose steps follow from its answer alone.
+    pub fn call<R>(&mut self, call: impl FnOnce() -> R, steps: impl FnOnce(&R) -> Vec<Step>) -> R {
+        self.begin();
+        let answer = call();
+        let end = self.end();
+        self.push(end, steps(&answer));
+        answer
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        if let Ok(mut events) = self.journal.events.lock() {
+            events.append(&mut self.events);
+        }
+    }
+}

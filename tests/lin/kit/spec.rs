@@ -1,0 +1,348 @@
+//! The sequential queue: what one atomic step may answer in a given state. Trivially right, slow.
+
+use std::collections::BTreeMap;
+
+use lanekeeper::process_queue::{Mode, Outcome, Put, RefusedBecause, Refusal, Snapshot, TurnEnd};
+
+use super::history::{Got, Step};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Held {
+    Ready,
+    InFlight,
+    Claimed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Message {
+    held: Held,
+    size: u32,
+    attempts: u8,
+    delivery: u32,
+}
+
+/// State of the sequential queue between two steps.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Spec {
+    orderly: bool,
+    pull: i64,
+    safe: i64,
+    highest: i64,
+    messages: BTreeMap<i64, Message>,
+    stopped: bool,
+    closed: bool,
+    scheduled: bool,
+    turn: bool,
+    noted: bool,
+}
+
+impl Spec {
+    pub fn new(mode: Mode, start: i64) -> Self {
+        Self {
+            orderly: mode == Mode::Orderly,
+            pull: start,
+            safe: start,
+            highest: -1,
+            messages: BTreeMap::new(),
+            stopped: false,
+            closed: false,
+            scheduled: false,
+            turn: false,
+            noted: false,
+        }
+    }
+
+    /// Lowest outstanding offset, or the pull offset.
+    fn lowest(&self) -> i64 {
+        self.messages.keys().next().copied().unwrap_or(self.pull)
+    }
+
+    fn held(&self, held: Held) -> impl DoubleEndedIterator<Item = i64> + '_ {
+        self.messages.iter().filter(move |(_, message)| message.held == held).map(|(&offset, _)| offset)
+    }
+
+    fn any_ready(&self) -> bool {
+        self.held(Held::Ready).next().is_some()
+    }
+
+    /// The state after `step`, or `None` if a queue in this state cannot have answered so.
+    pub fn after(&self, step: &Step) -> Option<Self> {
+        let mut next = self.clone();
+        next.apply(step).then_some(next)
+    }
+
+    fn apply(&mut self, step: &Step) -> bool {
+        match step {
+            Step::Put { batch, refused, put } => self.put(batch, refused, put),
+            Step::PutRefused(refusal) => self.puller_refused(*refusal),
+            Step::Advance { next, safe } => self.advance(*next, *safe),
+            Step::AdvanceRefused { next, refusal } => match refusal {
+                Refusal::Stale => !self.closed && !self.stopped && *next < self.pull,
+                other => self.puller_refused(*other),
+            },
+            Step::Begin(answer) => self.begin(*answer),
+            Step::End(answer) => self.end(*answer),
+            Step::Take { n, got } => self.take(*n, got),
+            Step::TakeRefused { n, refusal } => self.take_refused(*n, *refusal),
+            Step::Commit { safe, finished } => self.commit(*safe, finished),
+            Step::CommitNothing => !self.closed && self.held(Held::InFlight).next().is_none(),
+            Step::Rollback { ready } => self.rollback(*ready),
+            Step::Requeue { offset, delivery, plus, outcome } => {
+                self.requeue(*offset, *delivery, *plus, *outcome)
+            }
+            Step::Finish { offset, delivery, outcome } => self.finish(*offset, *delivery, *outcome),
+            Step::Claim { offset, delivery, outcome } => self.claim(*offset, *delivery, *outcome),
+            Step::Settle { offset, sent, refused } => self.settle(*offset, *sent, *refused),
+            Step::Stop => {
+                self.stopped = true;
+                true
+            }
+            Step::Close { safe, hand_over } => self.close(*safe, *hand_over),
+            Step::CloseRefused | Step::ClosedAnswer => self.closed,
+            read => self.read(read),
+        }
+    }
+
+    fn puller_refused(&self, refusal: Refusal) -> bool {
+        match refusal {
+            Refusal::Closed => self.closed,
+            Refusal::Stopped => self.stopped && !self.closed,
+            _ => false,
+        }
+    }
+
+    fn put(&mut self, batch: &[(i64, u32)], refused: &[(i64, RefusedBecause)], put: &Put) -> bool {
+        if self.closed || self.stopped {
+            return false;
+        }
+        let floor = self.pull;
+        let mut expected = Vec::new();
+        for &(offset, size) in batch {
+            if self.messages.contains_key(&offset) {
+                expected.push((offset, RefusedBecause::Duplicate));
+            } else if offset < floor {
+                expected.push((offset, RefusedBecause::Stale));
+            } else {
+                let message = Message { held: Held::Ready, size, attempts: 0, delivery: 0 };
+                self.messages.insert(offset, message);
+                self.pull = self.pull.max(offset + 1);
+                self.highest = self.highest.max(offset);
+            }
+        }
+        let mut told = refused.to_vec();
+        told.sort_by_key(|(offset, _)| *offset);
+        expected.sort_by_key(|(offset, _)| *offset);
+        let schedule = self.orderly && !self.scheduled && self.any_ready();
+        self.scheduled |= schedule;
+        told == expected
+            && put.accepted as usize + refused.len() == batch.len()
+            && put.schedule == schedule
+    }
+
+    fn advance(&mut self, next: i64, safe: Option<i64>) -> bool {
+        if self.closed || self.stopped || next < self.pull {
+            return false;
+        }
+        let before = (self.pull, self.safe);
+        self.pull = next;
+        if before.0 != next {
+            self.safe = self.safe.max(self.lowest());
+        }
+        safe == (self.safe != before.1).then_some(self.safe)
+    }
+
+    fn begin(&mut self, answer: Result<(), Refusal>) -> bool {
+        match answer {
+            Ok(()) if !self.closed && !self.turn => {
+                self.turn = true;
+                true
+            }
+            Err(Refusal::Busy) if !self.closed && self.turn => {
+                self.noted = true;
+                true
+            }
+            Err(Refusal::Closed) => self.closed,
+            _ => false,
+        }
+    }
+
+    fn end(&mut self, answer: TurnEnd) -> bool {
+        let expected = if self.closed {
+            TurnEnd::HandOver
+        } else if self.any_ready() || self.noted {
+            self.scheduled = true;
+            TurnEnd::RunAgain
+        } else {
+            self.scheduled = false;
+            TurnEnd::Nothing
+        };
+        let legal = self.turn && expected == answer;
+        self.turn = false;
+        self.noted = false;
+        legal
+    }
+
+    /// The `n` lowest ready messages, or all there are.
+    fn take(&mut self, n: usize, got: &[Got]) -> bool {
+        if self.closed || (self.stopped && n > 0) {
+            return false;
+        }
+        let due: Vec<i64> = self.held(Held::Ready).take(n).collect();
+        if n > 0 && due.is_empty() || due.len() != got.len() {
+            return false;
+        }
+        due.iter().zip(got).all(|(offset, got)| {
+            let message = self.messages.get_mut(offset).expect("just listed");
+            message.held = Held::InFlight;
+            message.delivery += 1;
+            (*offset, message.size, message.attempts, message.delivery)
+                == (got.offset, got.size, got.attempts, got.delivery)
+        })
+    }
+
+    fn take_refused(&mut self, n: usize, refusal: Refusal) -> bool {
+        match refusal {
+            Refusal::Empty if n > 0 && !self.closed && !self.stopped && !self.any_ready() => {
+                self.scheduled = false;
+                true
+            }
+            Refusal::Stopped => self.stopped && !self.closed,
+            Refusal::Closed => self.closed,
+            _ => false,
+        }
+    }
+
+    fn commit(&mut self, safe: i64, finished: &[i64]) -> bool {
+        let due: Vec<i64> = self.held(Held::InFlight).collect();
+        if self.closed || due.is_empty() || due != finished {
+            return false;
+        }
+        self.messages.retain(|_, message| message.held != Held::InFlight);
+        self.safe = self.lowest();
+        safe == self.safe
+    }
+
+    fn rollback(&mut self, ready: u32) -> bool {
+        let mut count = 0;
+        for message in self.messages.values_mut().filter(|message| message.held == Held::InFlight) {
+            message.held = Held::Ready;
+            count += 1;
+        }
+        !self.closed && count == ready
+    }
+
+    /// What a verb on one message must answer, `applies` telling the states it works in.
+    fn expect(&self, offset: i64, delivery: u32, applies: impl Fn(Held) -> bool) -> Outcome {
+        match self.messages.get(&offset) {
+            None => Outcome::Unknown,
+            Some(message) if delivery != 0 && delivery != message.delivery => Outcome::Stale,
+            Some(message) if applies(message.held) => Outcome::Won,
+            Some(_) => Outcome::Unknown,
+        }
+    }
+
+    fn requeue(&mut self, offset: i64, delivery: u32, plus: u8, outcome: Outcome) -> bool {
+        let expected = self.expect(offset, delivery, |held| held == Held::InFlight);
+        if expected == Outcome::Won {
+            let message = self.messages.get_mut(&offset).expect("just found");
+            message.held = Held::Ready;
+            message.attempts = message.attempts.saturating_add(plus);
+        }
+        !self.closed && expected == outcome
+    }
+
+    fn finish(&mut self, offset: i64, delivery: u32, outcome: Outcome) -> bool {
+        let orderly = self.orderly;
+        let expected = self.expect(offset, delivery, |held| match held {
+            Held::InFlight => true,
+            Held::Ready => !orderly,
+            Held::Claimed => false,
+        });
+        if expected == Outcome::Won {
+            self.messages.remove(&offset);
+            self.safe = self.safe.max(self.lowest());
+        }
+        !self.closed && expected == outcome
+    }
+
+    fn claim(&mut self, offset: i64, delivery: u32, outcome: Outcome) -> bool {
+        let expected = self.expect(offset, delivery, |held| held == Held::InFlight);
+        if expected == Outcome::Won {
+            self.messages.get_mut(&offset).expect("just found").held = Held::Claimed;
+        }
+        !self.closed && expected == outcome
+    }
+
+    fn settle(&mut self, offset: i64, sent: bool, refused: bool) -> bool {
+        if self.closed || refused {
+            return self.closed && refused;
+        }
+        let Some(message) = self.messages.get_mut(&offset) else { return false };
+        if message.held != Held::Claimed {
+            return false;
+        }
+        if sent {
+            self.messages.remove(&offset);
+            self.safe = self.safe.max(self.lowest());
+        } else {
+            message.held = Held::Ready;
+            message.attempts = message.attempts.saturating_add(1);
+        }
+        true
+    }
+
+    fn close(&mut self, safe: i64, hand_over: bool) -> bool {
+        let legal = !self.closed;
+        self.safe = self.safe.max(self.lowest());
+        self.closed = true;
+        self.messages.clear();
+        legal && safe == self.safe && hand_over != self.turn
+    }
+
+    fn read(&self, step: &Step) -> bool {
+        match step {
+            Step::Safe(safe) => *safe == self.safe,
+            // Computed after this call's own step, by it or by a later call (W3: may lag, never leads).
+            Step::SafeAnswer(safe) => *safe <= self.safe,
+            Step::PullOffset(pull) => *pull == self.pull,
+            Step::IsClosed(closed) => *closed == self.closed,
+            Step::IsStopped(stopped) => *stopped == self.stopped,
+            Step::Contains { offset, answer } => {
+                *answer == self.messages.get(offset).is_some_and(|m| m.held == Held::Ready)
+            }
+            Step::HasReady(answer) => *answer == self.any_ready(),
+            Step::Snapshot(snapshot) => self.snapshot(snapshot),
+            Step::Expired { limit_over, max, offsets } => {
+                let due = self.held(Held::InFlight).take(if *limit_over { *max } else { 0 });
+                due.eq(offsets.iter().copied())
+            }
+            Step::Count(_) | Step::Bytes(_) | Step::Span(_) => true,
+            _ => false,
+        }
+    }
+
+    /// One consistent cut: every field of one state.
+    fn snapshot(&self, told: &Snapshot) -> bool {
+        let edge = |offset: Option<i64>| offset.unwrap_or(0);
+        let count = |held| self.held(held).count() as u64;
+        let outstanding = self.messages.len() as u64;
+        let (ready, in_flight) = (Held::Ready, Held::InFlight);
+        let offsets = told.safe_offset == self.safe
+            && told.pull_offset == self.pull
+            && told.highest_put == self.highest
+            && told.oldest_offset == self.messages.keys().next().copied();
+        let flags = told.closed == self.closed
+            && (self.closed || told.stopped == self.stopped)
+            && (self.closed || told.scheduled == self.scheduled);
+        offsets
+            && flags
+            && told.count == outstanding
+            && told.bytes == self.messages.values().map(|m| u64::from(m.size)).sum::<u64>()
+            && (told.cached_count, told.in_flight_count) == (count(ready), count(in_flight))
+            && told.claimed_count == count(Held::Claimed)
+            && told.cached_min == edge(self.held(ready).next())
+            && told.cached_max == edge(self.held(ready).next_back())
+            && told.in_flight_min == edge(self.held(in_flight).next())
+            && told.in_flight_max == edge(self.held(in_flight).next_back())
+    }
+}

@@ -1,0 +1,376 @@
+//! Models of the orderly mode: one turn holder, one puller, anybody else.
+
+use std::sync::Arc;
+
+use lanekeeper::process_queue::{Refusal, TurnEnd};
+
+use crate::scene::{Scene, sized};
+
+/// Both messages of a batch become visible together, payloads included, in two segments.
+pub fn put_take() {
+    let mut scene = Scene::orderly();
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    let puller = scene.spawn(2, |log, queue, ledger| {
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(0), sized(1), sized(2)]).expect("open");
+    });
+    let mut log = scene.beside();
+    let mut taken = 0;
+    for _ in 0..2 {
+        taken += log.take(&mut turn, 2).map_or(0, |got| got.len());
+    }
+    drop(log);
+    puller.join().expect("puller");
+    let _ = scene.log.take(&mut turn, 3);
+    assert_eq!(turn.in_flight_count(), 3, "{taken} taken before");
+    scene.log.commit(&mut turn).expect("three in flight");
+    scene.log.end_turn(turn);
+    scene.finish([]);
+}
+
+/// Two pullers: at least one does its work, the other is told BUSY or comes later.
+pub fn put_put() {
+    let scene = Scene::orderly();
+    let other = scene.spawn(2, |log, queue, ledger| {
+        if let Ok(mut puller) = queue.puller() {
+            log.put(&mut puller, ledger, &[sized(0), sized(1)]).expect("open");
+        }
+    });
+    let mut log = scene.beside();
+    match scene.queue.puller() {
+        Ok(mut puller) => {
+            log.put(&mut puller, &scene.ledger, &[sized(1), sized(2)]).expect("open");
+        }
+        Err(refusal) => assert_eq!(refusal, Refusal::Busy),
+    }
+    drop(log);
+    other.join().expect("the other puller");
+    assert!(scene.queue.pull_offset() > 0, "nobody pulled");
+    let queue = Arc::clone(&scene.queue);
+    queue.puller().expect("the role is free again");
+    scene.finish([]);
+}
+
+/// A commit that empties the queue never stores an offset above a message that is being put.
+pub fn put_commit() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 1).expect("one ready");
+    let puller = scene.spawn(2, |log, queue, ledger| {
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(3), sized(5)]).expect("open");
+    });
+    let mut log = scene.beside();
+    log.commit(&mut turn).expect("open");
+    drop(log);
+    puller.join().expect("puller");
+    scene.log.end_turn(turn);
+    scene.finish([]);
+}
+
+/// A put is in whole, or it is answered Closed and nothing of it stays.
+pub fn put_close() {
+    let scene = Scene::orderly();
+    let puller = scene.spawn(2, |log, queue, ledger| {
+        let mut puller = queue.puller().expect("the only puller");
+        let _ = log.put(&mut puller, ledger, &[sized(0), sized(1), sized(2)]);
+    });
+    let mut log = scene.beside();
+    log.close(&scene.queue).expect("the only close");
+    log.count(&scene.queue);
+    drop(log);
+    scene.finish([puller]);
+}
+
+/// What `take` hands over stays readable until the turn ends, closed or not.
+pub fn take_close() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1, 2]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    let closer = scene.spawn(2, |log, queue, _| {
+        log.close(queue).expect("the only close");
+    });
+    let mut log = scene.beside();
+    let _ = log.take(&mut turn, 2);
+    for message in turn.in_flight() {
+        message.touch(message.offset);
+    }
+    log.end_turn(turn);
+    drop(log);
+    scene.finish([closer]);
+}
+
+/// Of a take that finds nothing and a put exactly one side goes on (W11).
+pub fn take_empty_put() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 1).expect("one ready");
+    let puller = scene.spawn(2, |log, queue, ledger| {
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(1)]).expect("open");
+    });
+    let mut log = scene.beside();
+    let _ = log.take(&mut turn, 1);
+    drop(log);
+    puller.join().expect("puller");
+    scene.log.commit(&mut turn).expect("open");
+    scene.log.end_turn(turn);
+    scene.finish([]);
+}
+
+/// The end of a turn and a put: what is ready has somebody scheduled for it.
+pub fn end_turn_put() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 1).expect("one ready");
+    scene.log.commit(&mut turn).expect("open");
+    let puller = scene.spawn(2, |log, queue, ledger| {
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(1)]).expect("open");
+    });
+    let mut log = scene.beside();
+    log.end_turn(turn);
+    drop(log);
+    scene.finish([puller]);
+}
+
+/// A commit is in the final offset, or it is answered Closed and has no effect (W10).
+pub fn commit_close() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1, 2]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 2).expect("ready");
+    let closer = scene.spawn(2, |log, queue, _| {
+        log.close(queue).expect("the only close");
+        log.safe(queue);
+    });
+    let mut log = scene.beside();
+    let _ = log.commit(&mut turn);
+    log.end_turn(turn);
+    drop(log);
+    scene.finish([closer]);
+}
+
+/// No snapshot and no read sees half a commit (W4, W13).
+pub fn commit_snapshot() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1, 2]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 3).expect("ready");
+    let observer = scene.spawn(2, |log, queue, _| {
+        log.snapshot(queue);
+    });
+    let mut log = scene.beside();
+    log.commit(&mut turn).expect("open");
+    drop(log);
+    observer.join().expect("observer");
+    scene.log.end_turn(turn);
+    scene.finish([]);
+}
+
+/// A put while somebody looks: the batch is in the cut as a whole.
+pub fn put_snapshot() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0]);
+    let observer = scene.spawn(2, |log, queue, _| {
+        log.snapshot(queue);
+    });
+    let mut log = scene.beside();
+    let mut puller = scene.queue.puller().expect("the only puller");
+    log.put(&mut puller, &scene.ledger, &[sized(1), sized(2)]).expect("open");
+    drop(puller);
+    drop(log);
+    scene.finish([observer]);
+}
+
+/// A rollback is one step for whoever looks (W5).
+pub fn rollback_observer() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1, 2]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 3).expect("ready");
+    let observer = scene.spawn(2, |log, queue, _| {
+        log.snapshot(queue);
+        log.contains(queue, 0);
+        log.count(queue);
+    });
+    let mut log = scene.beside();
+    log.rollback(&mut turn).expect("open");
+    drop(log);
+    observer.join().expect("observer");
+    scene.log.take(&mut turn, 1).expect("the lowest again");
+    scene.log.end_turn(turn);
+    scene.finish([]);
+}
+
+/// A requeue in the middle of what is in flight, and an observer (W6).
+pub fn requeue_snapshot() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1, 2]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 3).expect("ready");
+    let observer = scene.spawn(2, |log, queue, _| {
+        log.snapshot(queue);
+    });
+    let mut log = scene.beside();
+    log.requeue(&mut turn, &[(1, 0)], 1).expect("open");
+    drop(log);
+    observer.join().expect("observer");
+    scene.log.take(&mut turn, 1).expect("the one put back");
+    scene.log.commit(&mut turn).expect("open");
+    scene.log.end_turn(turn);
+    scene.finish([]);
+}
+
+/// Exactly the later of an advance and the commit that empties the queue tells the new offset (W9).
+pub fn advance_commit() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 1).expect("one ready");
+    let puller = scene.spawn(2, |log, queue, _| {
+        let mut puller = queue.puller().expect("the only puller");
+        log.advance(&mut puller, 7).expect("open");
+    });
+    let mut log = scene.beside();
+    log.commit(&mut turn).expect("open");
+    drop(log);
+    puller.join().expect("puller");
+    scene.log.end_turn(turn);
+    scene.finish([]);
+}
+
+/// An advance is in the final offset or answered Closed.
+pub fn advance_close() {
+    let scene = Scene::orderly();
+    let puller = scene.spawn(2, |log, queue, _| {
+        let mut puller = queue.puller().expect("the only puller");
+        let _ = log.advance(&mut puller, 7);
+    });
+    let mut log = scene.beside();
+    log.close(&scene.queue).expect("the only close");
+    drop(log);
+    scene.finish([puller]);
+}
+
+/// `close` succeeds once.
+pub fn close_close() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1]);
+    let other = scene.spawn(2, |log, queue, _| {
+        let _ = log.close(queue);
+    });
+    let mut log = scene.beside();
+    let _ = log.close(&scene.queue);
+    drop(log);
+    scene.finish([other]);
+}
+
+/// Exactly one of `close` and the end of the turn tells that hand-over is due (T2).
+pub fn end_turn_close() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 1).expect("one ready");
+    let closer = scene.spawn(2, |log, queue, _| {
+        log.close(queue).expect("the only close");
+    });
+    let mut log = scene.beside();
+    log.end_turn(turn);
+    drop(log);
+    scene.finish([closer]);
+}
+
+/// No turn begins on a queue that was handed over.
+pub fn begin_turn_close() {
+    let scene = Scene::orderly();
+    let closer = scene.spawn(2, |log, queue, _| {
+        log.close(queue).expect("the only close");
+    });
+    let mut log = scene.beside();
+    if let Ok(turn) = log.begin_turn(&scene.queue) {
+        log.end_turn(turn);
+    }
+    drop(log);
+    scene.finish([closer]);
+}
+
+/// Whoever is answered Busy has left a note, and the turn's end says RunAgain (T1).
+pub fn begin_begin_end() {
+    let mut scene = Scene::orderly();
+    let queue = Arc::clone(&scene.queue);
+    let turn = scene.log.begin_turn(&queue).expect("the first turn");
+    let begin = |log: &mut crate::kit::history::Log, queue: &crate::kit::record::Queue, _: &_| {
+        if let Ok(turn) = log.begin_turn(queue) {
+            log.end_turn(turn);
+        }
+    };
+    let others = [scene.spawn(2, begin), scene.spawn(3, begin)];
+    let mut log = scene.beside();
+    let end = log.end_turn(turn);
+    assert_ne!(end, TurnEnd::HandOver, "nobody closed");
+    drop(log);
+    scene.finish(others);
+}
+
+/// A batch, its consumer and an observer of the single reads.
+pub fn put_take_reads() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 1).expect("one ready");
+    let others = [
+        scene.spawn(2, |log, queue, ledger| {
+            let mut puller = queue.puller().expect("the only puller");
+            log.put(&mut puller, ledger, &[sized(1)]).expect("open");
+        }),
+        scene.spawn(3, |log, queue, _| {
+            log.count(queue);
+            log.span(queue);
+        }),
+    ];
+    let mut log = scene.beside();
+    log.commit(&mut turn).expect("open");
+    log.end_turn(turn);
+    drop(log);
+    scene.finish(others);
+}
+
+/// Segments go back to the pool and come again while an observer is still walking them.
+pub fn recycle_observer() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 2).expect("ready");
+    let observer = scene.spawn(2, |log, queue, _| {
+        log.contains(queue, 1);
+        log.snapshot(queue);
+    });
+    let mut log = scene.beside();
+    log.commit(&mut turn).expect("open");
+    let mut puller = queue.puller().expect("the only puller");
+    log.put(&mut puller, &scene.ledger, &[sized(4), sized(5)]).expect("open");
+    log.take(&mut turn, 2).expect("ready");
+    log.commit(&mut turn).expect("open");
+    log.put(&mut puller, &scene.ledger, &[sized(8), sized(9)]).expect("open");
+    drop(puller);
+    log.end_turn(turn);
+    drop(log);
+    scene.finish([observer]);
+}
