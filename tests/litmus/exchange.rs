@@ -18,10 +18,7 @@ fn stale_failed_cas() {
         thread.join().unwrap();
         (flag, failed)
     });
-    assert!(
-        seen.contains(&(1, 0)),
-        "a failed exchange never answers an old value: {seen:?}"
-    );
+    assert!(seen.contains(&(1, 0)), "a failed exchange never answers an old value: {seen:?}");
 }
 
 #[test]
@@ -39,10 +36,7 @@ fn loom_alone_never_fails_stale() {
         thread.join().unwrap();
         (flag, failed)
     });
-    assert!(
-        !seen.contains(&(1, 0)),
-        "the facade's look is no longer needed: {seen:?}"
-    );
+    assert!(!seen.contains(&(1, 0)), "the facade's look is no longer needed: {seen:?}");
 }
 
 /// A cell that is written before `gate` becomes 1.
@@ -65,10 +59,8 @@ impl Gated {
 /// Another thread writes the cell and opens the gate; then `reader` runs beside it.
 fn gated(reader: impl Fn(&Gated) + Send + Sync + 'static) -> Option<String> {
     rejection(move || {
-        let gated = std::sync::Arc::new(Gated {
-            gate: AtomicU64::new(0),
-            cell: UnsafeCell::new(0),
-        });
+        let gated =
+            std::sync::Arc::new(Gated { gate: AtomicU64::new(0), cell: UnsafeCell::new(0) });
         let writer = gated.clone();
         let thread = thread::spawn(move || {
             // SAFETY: nobody reads before the gate is open.

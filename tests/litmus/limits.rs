@@ -33,10 +33,7 @@ fn plain_store_against_rmw_raises_a_false_alarm() {
         let swapped = thread.join().unwrap();
         swapped || word.load(Acquire)
     });
-    assert!(
-        seen.contains(&false),
-        "loom now orders a store against an exchange"
-    );
+    assert!(seen.contains(&false), "loom now orders a store against an exchange");
 }
 
 #[test]
@@ -74,10 +71,7 @@ fn remembers_before(stores: u64) -> bool {
 #[test]
 fn seven_stores_are_remembered() {
     assert!(remembers_before(6));
-    assert!(
-        !remembers_before(7),
-        "loom now remembers more than seven stores"
-    );
+    assert!(!remembers_before(7), "loom now remembers more than seven stores");
 }
 
 #[test]

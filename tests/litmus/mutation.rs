@@ -23,20 +23,12 @@ fn all_threads_of_a_model_see_it() {
     model(|| {
         assert!(mutated("planted") && weakened());
         assert!(!mutated("another"));
-        assert!(
-            thread::spawn(|| mutated("planted") && weakened())
-                .join()
-                .unwrap()
-        );
+        assert!(thread::spawn(|| mutated("planted") && weakened()).join().unwrap());
     });
     set_mutation(None);
     model(|| {
         assert!(!mutated("planted") && !weakened());
-        assert!(
-            !thread::spawn(|| mutated("planted") || weakened())
-                .join()
-                .unwrap()
-        );
+        assert!(!thread::spawn(|| mutated("planted") || weakened()).join().unwrap());
     });
 }
 

@@ -23,10 +23,7 @@ fn seqcst_accesses_raise_a_false_alarm() {
         mine.store(1, SeqCst);
         other.load(SeqCst)
     });
-    assert!(
-        seen.contains(&(0, 0)),
-        "loom now orders SeqCst accesses: {seen:?}"
-    );
+    assert!(seen.contains(&(0, 0)), "loom now orders SeqCst accesses: {seen:?}");
 }
 
 #[test]
@@ -35,10 +32,7 @@ fn seqcst_load_after_rmw_raises_a_false_alarm() {
         mine.swap(1, SeqCst);
         other.load(SeqCst)
     });
-    assert!(
-        seen.contains(&(0, 0)),
-        "loom now orders SeqCst loads: {seen:?}"
-    );
+    assert!(seen.contains(&(0, 0)), "loom now orders SeqCst loads: {seen:?}");
 }
 
 #[test]
