@@ -22,9 +22,7 @@ pub fn string_hash(text: &str) -> i32 {
 /// [`string_hash`] of a string that is at hand as UTF-16 code units, lone surrogates included.
 #[must_use]
 pub fn utf16_hash(units: impl IntoIterator<Item = u16>) -> i32 {
-    units.into_iter().fold(0_i32, |hash, unit| {
-        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
-    })
+    units.into_iter().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
 }
 
 /// `Long.hashCode`: the two halves, exclusive-or.
@@ -47,11 +45,7 @@ pub fn boolean_hash(value: bool) -> i32 {
 #[must_use]
 pub fn double_hash(value: f64) -> i32 {
     const CANONICAL_NAN: u64 = 0x7ff8_0000_0000_0000;
-    let bits = if value.is_nan() {
-        CANONICAL_NAN
-    } else {
-        value.to_bits()
-    };
+    let bits = if value.is_nan() { CANONICAL_NAN } else { value.to_bits() };
     long_hash(bits.cast_signed())
 }
 

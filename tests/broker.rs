@@ -15,9 +15,7 @@ use lanekeeper::select;
 const NEVER: Duration = Duration::from_secs(60);
 
 fn topic(queue_count: u32) -> Arc<Topic> {
-    Broker::new()
-        .create_topic("orders", queue_count)
-        .expect("a new broker has no topics")
+    Broker::new().create_topic("orders", queue_count).expect("a new broker has no topics")
 }
 
 fn append_n(topic: &Topic, queue_id: u32, n: u8) {
@@ -38,15 +36,11 @@ fn topics_are_created_once_and_found_by_name() {
     assert!(Arc::ptr_eq(&made, &broker.topic("orders").unwrap()));
     assert_eq!(
         broker.create_topic("orders", 8).unwrap_err(),
-        BrokerError::TopicExists {
-            topic: "orders".into()
-        }
+        BrokerError::TopicExists { topic: "orders".into() }
     );
     assert_eq!(
         broker.topic("order").unwrap_err(),
-        BrokerError::UnknownTopic {
-            topic: "order".into()
-        }
+        BrokerError::UnknownTopic { topic: "order".into() }
     );
     broker.create_topic("bills", 1).unwrap();
     assert_eq!(broker.topic_names(), ["bills", "orders"]);
@@ -89,26 +83,13 @@ fn a_pull_hands_out_what_was_appended_in_batches() {
     append_n(&topic, 1, 10);
     let first = topic.pull(1, 0, 4).unwrap();
     assert_eq!(first.status, PullStatus::Found);
-    assert_eq!(
-        (first.next_offset, first.min_offset, first.max_offset),
-        (4, 0, 10)
-    );
+    assert_eq!((first.next_offset, first.min_offset, first.max_offset), (4, 0, 10));
     assert_eq!(offsets(&first.messages), [0, 1, 2, 3]);
     let last = topic.pull(1, 8, 4).unwrap();
-    assert_eq!(
-        (offsets(&last.messages), last.next_offset),
-        (vec![8, 9], 10)
-    );
+    assert_eq!((offsets(&last.messages), last.next_offset), (vec![8, 9], 10));
     let message = &last.messages[1];
-    assert_eq!(
-        (message.queue_id(), message.key(), message.body()),
-        (1, "", [9].as_slice())
-    );
-    assert_eq!(
-        topic.pull(0, 0, 4).unwrap().status,
-        PullStatus::NoNewMessage,
-        "other queue"
-    );
+    assert_eq!((message.queue_id(), message.key(), message.body()), (1, "", [9].as_slice()));
+    assert_eq!(topic.pull(0, 0, 4).unwrap().status, PullStatus::NoNewMessage, "other queue");
 }
 
 #[test]
@@ -116,10 +97,7 @@ fn a_batch_of_none_still_makes_progress() {
     let topic = topic(1);
     append_n(&topic, 0, 3);
     let pulled = topic.pull(0, 1, 0).unwrap();
-    assert_eq!(
-        (offsets(&pulled.messages), pulled.next_offset),
-        (vec![1], 2)
-    );
+    assert_eq!((offsets(&pulled.messages), pulled.next_offset), (vec![1], 2));
 }
 
 #[test]
@@ -127,10 +105,7 @@ fn the_end_of_the_queue_is_not_an_error() {
     let topic = topic(1);
     append_n(&topic, 0, 3);
     let pulled = topic.pull(0, 3, 32).unwrap();
-    assert_eq!(
-        (pulled.status, pulled.next_offset),
-        (PullStatus::NoNewMessage, 3)
-    );
+    assert_eq!((pulled.status, pulled.next_offset), (PullStatus::NoNewMessage, 3));
     assert!(pulled.messages.is_empty());
 }
 
@@ -140,28 +115,18 @@ fn an_offset_outside_the_queue_is_answered_with_the_nearest_inside() {
     append_n(&topic, 0, 3);
     for (offset, next) in [(4, 3), (i64::MAX, 3), (-1, 0), (i64::MIN, 0)] {
         let pulled = topic.pull(0, offset, 32).unwrap();
-        assert_eq!(
-            (pulled.status, pulled.next_offset),
-            (PullStatus::OffsetIllegal, next)
-        );
+        assert_eq!((pulled.status, pulled.next_offset), (PullStatus::OffsetIllegal, next));
         let started = Instant::now();
         let waited = topic.pull_wait(0, offset, 32, NEVER).unwrap();
         assert_eq!(waited, pulled);
-        assert!(
-            started.elapsed() < NEVER / 2,
-            "an illegal offset must not be waited for"
-        );
+        assert!(started.elapsed() < NEVER / 2, "an illegal offset must not be waited for");
     }
 }
 
 #[test]
 fn queues_that_do_not_exist_are_named_in_the_error() {
     let topic = topic(3);
-    let unknown = BrokerError::UnknownQueue {
-        topic: "orders".into(),
-        queue_id: 3,
-        queue_count: 3,
-    };
+    let unknown = BrokerError::UnknownQueue { topic: "orders".into(), queue_id: 3, queue_count: 3 };
     assert_eq!(topic.append_to(3, [].as_slice()).unwrap_err(), unknown);
     assert_eq!(topic.pull(3, 0, 1).unwrap_err(), unknown);
     assert_eq!(topic.pull_wait(3, 0, 1, NEVER).unwrap_err(), unknown);
@@ -169,10 +134,7 @@ fn queues_that_do_not_exist_are_named_in_the_error() {
     assert_eq!(topic.max_offset(3).unwrap_err(), unknown);
     assert_eq!(topic.commit_offset("g", 3, 0).unwrap_err(), unknown);
     assert_eq!(topic.committed_offset("g", 3).unwrap_err(), unknown);
-    assert_eq!(
-        unknown.to_string(),
-        "topic \"orders\" has queues 0 to 2, not 3"
-    );
+    assert_eq!(unknown.to_string(), "topic \"orders\" has queues 0 to 2, not 3");
 }
 
 // A consumer that never stored anything and one that stored 0 are different things (O2).
@@ -187,11 +149,7 @@ fn committed_offsets_are_kept_per_group_and_queue() {
     assert_eq!(topic.committed_offset("b", 0), Ok(Some(5)));
     assert_eq!(topic.committed_offset("a", 1), Ok(None));
     topic.commit_offset("b", 0, 2).unwrap();
-    assert_eq!(
-        topic.committed_offset("b", 0),
-        Ok(Some(2)),
-        "an operator may set it back"
-    );
+    assert_eq!(topic.committed_offset("b", 0), Ok(Some(2)), "an operator may set it back");
 }
 
 #[test]
@@ -202,10 +160,7 @@ fn impossible_offsets_are_not_stored() {
     for offset in [-1, i64::MIN, 6, i64::MAX] {
         assert_eq!(
             topic.commit_offset("a", 0, offset).unwrap_err(),
-            BrokerError::InvalidOffset {
-                offset,
-                max_offset: 5
-            }
+            BrokerError::InvalidOffset { offset, max_offset: 5 }
         );
     }
     assert_eq!(topic.committed_offset("a", 0), Ok(Some(3)));
@@ -216,16 +171,9 @@ fn a_waiting_pull_is_woken_by_an_append_to_its_queue_only() {
     let topic = topic(2);
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
-        scope.spawn(|| {
-            sender
-                .send(topic.pull_wait(0, 0, 32, NEVER).unwrap())
-                .unwrap()
-        });
+        scope.spawn(|| sender.send(topic.pull_wait(0, 0, 32, NEVER).unwrap()).unwrap());
         topic.append_to(1, b"other".as_slice()).unwrap();
-        assert!(
-            receiver.recv_timeout(Duration::from_millis(30)).is_err(),
-            "woken by mistake"
-        );
+        assert!(receiver.recv_timeout(Duration::from_millis(30)).is_err(), "woken by mistake");
         topic.append_to(0, b"mine".as_slice()).unwrap();
         let pulled = receiver.recv_timeout(NEVER).expect("the wake-up was lost");
         assert_eq!(pulled.messages[0].body(), b"mine");
@@ -236,9 +184,7 @@ fn a_waiting_pull_is_woken_by_an_append_to_its_queue_only() {
 fn a_waiting_pull_ends_with_its_timeout() {
     let topic = topic(1);
     let started = Instant::now();
-    let pulled = topic
-        .pull_wait(0, 0, 32, Duration::from_millis(20))
-        .unwrap();
+    let pulled = topic.pull_wait(0, 0, 32, Duration::from_millis(20)).unwrap();
     assert_eq!(pulled.status, PullStatus::NoNewMessage);
     assert!(started.elapsed() >= Duration::from_millis(20));
 }
@@ -266,9 +212,7 @@ fn a_held_pull_is_told_once_and_only_when_its_offset_arrives() {
     let told = Arc::new(AtomicU32::new(0));
     let hold = |offset| {
         let told = Arc::clone(&told);
-        topic
-            .hold_pull(0, offset, move || _ = told.fetch_add(1, Ordering::SeqCst))
-            .unwrap();
+        topic.hold_pull(0, offset, move || _ = told.fetch_add(1, Ordering::SeqCst)).unwrap();
     };
     hold(1);
     append_n(&topic, 0, 1);
@@ -276,17 +220,9 @@ fn a_held_pull_is_told_once_and_only_when_its_offset_arrives() {
     append_n(&topic, 0, 1);
     assert_eq!(told.load(Ordering::SeqCst), 1);
     append_n(&topic, 0, 3);
-    assert_eq!(
-        told.load(Ordering::SeqCst),
-        1,
-        "a held pull is answered once"
-    );
+    assert_eq!(told.load(Ordering::SeqCst), 1, "a held pull is answered once");
     hold(4);
-    assert_eq!(
-        told.load(Ordering::SeqCst),
-        2,
-        "there already: told from the call itself"
-    );
+    assert_eq!(told.load(Ordering::SeqCst), 2, "there already: told from the call itself");
 }
 
 // A callback under the broker's lock would deadlock here.
@@ -329,9 +265,7 @@ fn shutting_down_wakes_everybody_and_keeps_the_offsets() {
     let topic = broker.create_topic("orders", 1).unwrap();
     append_n(&topic, 0, 2);
     let (sender, receiver) = mpsc::channel();
-    topic
-        .hold_pull(0, 2, move || sender.send(()).unwrap())
-        .unwrap();
+    topic.hold_pull(0, 2, move || sender.send(()).unwrap()).unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| topic.pull_wait(0, 2, 32, NEVER));
         thread::sleep(Duration::from_millis(10));
@@ -341,10 +275,7 @@ fn shutting_down_wakes_everybody_and_keeps_the_offsets() {
     assert!(receiver.try_recv().is_ok());
     assert_eq!(topic.append("k", [].as_slice()), Err(BrokerError::ShutDown));
     assert_eq!(topic.pull(0, 0, 1), Err(BrokerError::ShutDown));
-    assert_eq!(
-        broker.create_topic("late", 1).unwrap_err(),
-        BrokerError::ShutDown
-    );
+    assert_eq!(broker.create_topic("late", 1).unwrap_err(), BrokerError::ShutDown);
     topic.commit_offset("g", 0, 1).unwrap();
     assert_eq!(topic.committed_offset("g", 0), Ok(Some(1)));
 }

@@ -14,12 +14,8 @@ use serde_json::Value;
 fn golden_lines() -> Vec<Value> {
     let packed: &[u8] = include_bytes!("golden/selectors.jsonl.gz");
     let mut text = String::new();
-    GzDecoder::new(packed)
-        .read_to_string(&mut text)
-        .expect("the golden file is gzipped UTF-8");
-    text.lines()
-        .map(|line| serde_json::from_str(line).expect("one JSON object a line"))
-        .collect()
+    GzDecoder::new(packed).read_to_string(&mut text).expect("the golden file is gzipped UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("one JSON object a line")).collect()
 }
 
 /// The `hashCode` of the key of a line, computed here; None where Java had no key at all.

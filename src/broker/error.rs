@@ -53,22 +53,11 @@ impl fmt::Display for BrokerError {
             Self::QueueCount { queue_count } => {
                 write!(f, "a topic has 1 to {QUEUES_MAX} queues, not {queue_count}")
             }
-            Self::UnknownQueue {
-                topic,
-                queue_id,
-                queue_count,
-            } => {
-                write!(
-                    f,
-                    "topic {topic:?} has queues 0 to {}, not {queue_id}",
-                    queue_count - 1
-                )
+            Self::UnknownQueue { topic, queue_id, queue_count } => {
+                write!(f, "topic {topic:?} has queues 0 to {}, not {queue_id}", queue_count - 1)
             }
             Self::InvalidOffset { offset, max_offset } => {
-                write!(
-                    f,
-                    "offset {offset} is not in 0 to {max_offset}, the end of the queue"
-                )
+                write!(f, "offset {offset} is not in 0 to {max_offset}, the end of the queue")
             }
             Self::TooManyHeld => write!(f, "{HELD_PULLS_MAX} pulls of the queue are held already"),
             Self::ShutDown => f.write_str("the broker was shut down"),

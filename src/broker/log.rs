@@ -128,11 +128,7 @@ impl Log {
 
 impl Queue {
     pub(super) fn new(queue_id: u32) -> Self {
-        Self {
-            queue_id,
-            log: Mutex::default(),
-            arrival: Condvar::new(),
-        }
+        Self { queue_id, log: Mutex::default(), arrival: Condvar::new() }
     }
 
     pub(super) fn append(&self, key: &str, body: Box<[u8]>) -> Result<i64, BrokerError> {
@@ -142,17 +138,9 @@ impl Queue {
                 return Err(BrokerError::ShutDown);
             }
             let offset = log.max_offset();
-            let message = StoredMessage {
-                queue_id: self.queue_id,
-                offset,
-                key: key.into(),
-                body,
-            };
+            let message = StoredMessage { queue_id: self.queue_id, offset, key: key.into(), body };
             log.messages.push(Arc::new(message));
-            let due: Vec<_> = log
-                .held
-                .extract_if(.., |(wanted, _)| *wanted <= offset)
-                .collect();
+            let due: Vec<_> = log.held.extract_if(.., |(wanted, _)| *wanted <= offset).collect();
             (offset, due)
         };
         self.arrival.notify_all();
@@ -165,11 +153,7 @@ impl Queue {
 
     pub(super) fn pull(&self, offset: i64, batch_max: usize) -> Result<PullResult, BrokerError> {
         let log = lock(&self.log);
-        if log.shut_down {
-            Err(BrokerError::ShutDown)
-        } else {
-            Ok(log.read(offset, batch_max))
-        }
+        if log.shut_down { Err(BrokerError::ShutDown) } else { Ok(log.read(offset, batch_max)) }
     }
 
     pub(super) fn pull_wait(
@@ -184,11 +168,7 @@ impl Queue {
             .arrival
             .wait_timeout_while(lock(&self.log), timeout, nothing_yet)
             .unwrap_or_else(PoisonError::into_inner);
-        if log.shut_down {
-            Err(BrokerError::ShutDown)
-        } else {
-            Ok(log.read(offset, batch_max))
-        }
+        if log.shut_down { Err(BrokerError::ShutDown) } else { Ok(log.read(offset, batch_max)) }
     }
 
     pub(super) fn hold_pull(&self, offset: i64, wake: Wake) -> Result<(), BrokerError> {

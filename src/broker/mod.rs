@@ -82,9 +82,7 @@ impl Broker {
             return Err(BrokerError::ShutDown);
         }
         if state.topics.contains_key(name) {
-            return Err(BrokerError::TopicExists {
-                topic: name.to_owned(),
-            });
+            return Err(BrokerError::TopicExists { topic: name.to_owned() });
         }
         let topic = Arc::new(Topic::new(name, queue_count));
         state.topics.insert(name.to_owned(), Arc::clone(&topic));
@@ -97,9 +95,7 @@ impl Broker {
     /// [`BrokerError::UnknownTopic`].
     pub fn topic(&self, name: &str) -> Result<Arc<Topic>, BrokerError> {
         let found = lock(&self.state).topics.get(name).cloned();
-        found.ok_or_else(|| BrokerError::UnknownTopic {
-            topic: name.to_owned(),
-        })
+        found.ok_or_else(|| BrokerError::UnknownTopic { topic: name.to_owned() })
     }
 
     /// Names of the topics, ascending.

@@ -27,11 +27,7 @@ pub struct Topic {
 impl Topic {
     pub(super) fn new(name: &str, queue_count: u32) -> Self {
         let queues = (0..queue_count).map(Queue::new).collect();
-        Self {
-            name: name.into(),
-            queues,
-            queue_count,
-        }
+        Self { name: name.into(), queues, queue_count }
     }
 
     /// Its name.
@@ -150,9 +146,7 @@ impl Topic {
     }
 
     fn queue(&self, queue_id: u32) -> Result<&Queue, BrokerError> {
-        let found = usize::try_from(queue_id)
-            .ok()
-            .and_then(|index| self.queues.get(index));
+        let found = usize::try_from(queue_id).ok().and_then(|index| self.queues.get(index));
         found.ok_or_else(|| BrokerError::UnknownQueue {
             topic: self.name.to_string(),
             queue_id,
