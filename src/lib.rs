@@ -1,5 +1,10 @@
 //! Lock-free ordered-consumption core of a RocketMQ client.
 pub mod broker;
+mod config_consts;
 pub mod java;
+mod lockfree;
 pub mod process_queue;
 pub mod select;
+#[doc(hidden)]
+pub mod sync;
+mod types;

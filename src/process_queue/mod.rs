@@ -1,136 +1,301 @@
-//! The window of pulled, not yet finished messages of one queue. (skeleton; bodies follow)
-#![allow(missing_docs, unused_variables, clippy::todo)]
-mod types;
-use std::marker::PhantomData;
-use std::ops::Deref;
-pub use types::*;
+//! The window of pulled, not yet finished messages of one queue: upstream's `ProcessQueue`, rebuilt.
+//!
+//! Roles are types (W0): one [`Puller`] at a time, and either one [`Turn`] at a time (orderly mode) or any number of
+//! [`Consumer`]s (concurrent mode). All of them, and every read, work at the same time; nobody waits for
+//! anybody. The algorithm and its guarantees are described where it lives, in the module `lockfree::window`; the rules by id in
+//! [`docs::contract`](crate::docs::contract).
+//!
+//! ```
+//! use lanekeeper::process_queue::{Committed, Config, Incoming, ProcessQueue, TurnEnd};
+//!
+//! let queue = ProcessQueue::new(Config { start_offset: 10, ..Config::default() })?;
+//! let mut batch = vec![Incoming::new(10, "paid", 4), Incoming::new(11, "shipped", 7)];
+//! let put = queue.puller()?.put(&mut batch, 0, None)?;
+//! assert!(put.schedule); // submit a turn to a worker
+//!
+//! let mut turn = queue.begin_turn(1)?;
+//! let seen: Vec<_> = turn.take(32, 1)?.map(|message| (message.offset, *message)).collect();
+//! assert_eq!(seen, [(10, "paid"), (11, "shipped")]);
+//! assert_eq!(turn.commit(2)?, Committed::Finished { safe_offset: 12, finished: 2 });
+//! assert_eq!(turn.end(2), TurnEnd::Nothing);
+//! assert_eq!(queue.safe_offset(), 12);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A turn cannot decide while one of its messages is still referred to:
+//!
+//! ```compile_fail,E0499
+//! # use lanekeeper::process_queue::{Config, ProcessQueue};
+//! # let queue = ProcessQueue::<String>::new(Config::default()).unwrap();
+//! let mut turn = queue.begin_turn(0).unwrap();
+//! let mut batch = turn.take(1, 0).unwrap();
+//! turn.commit(0).unwrap();
+//! batch.next();
+//! ```
+//! ```
+//! # use lanekeeper::process_queue::{Config, ProcessQueue};
+//! # let queue = ProcessQueue::<String>::new(Config::default()).unwrap();
+//! let mut turn = queue.begin_turn(0).unwrap();
+//! if let Ok(mut batch) = turn.take(1, 0) { batch.next(); }
+//! turn.commit(0).unwrap();
+//! ```
+//!
+//! Payloads are shared between threads, so they must allow that:
+//!
+//! ```compile_fail,E0277
+//! # use lanekeeper::process_queue::{Config, ProcessQueue};
+//! let queue = ProcessQueue::<std::rc::Rc<u8>>::new(Config::default()).unwrap();
+//! ```
+//! ```
+//! # use lanekeeper::process_queue::{Config, ProcessQueue};
+//! let queue = ProcessQueue::<std::sync::Arc<u8>>::new(Config::default()).unwrap();
+//! ```
 
-pub struct ProcessQueue<T>(PhantomData<T>);
-unsafe impl<T: Send + Sync> Sync for ProcessQueue<T> {}
-unsafe impl<T: Send + Sync> Send for ProcessQueue<T> {}
-pub struct Puller<'q, T>(&'q ProcessQueue<T>);
-pub struct Turn<'q, T>(&'q ProcessQueue<T>);
-pub struct Consumer<'q, T>(&'q ProcessQueue<T>);
-pub struct Claim<'q, T>(&'q ProcessQueue<T>);
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TurnToken(pub u64);
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConsumerToken(pub u64);
-/// Messages just taken, ascending (orderly, concurrent single taker). Iterator of `Message`.
-pub struct Batch<'b, T>(PhantomData<&'b T>);
-#[derive(Debug)]
-pub struct Message<'b, T> { pub offset: i64, pub size: u32, pub attempts: u8, pub delivery: u32, payload: &'b T }
-impl<T> Deref for Message<'_, T> { type Target = T; fn deref(&self) -> &T { self.payload } }
-impl<'b, T> Iterator for Batch<'b, T> { type Item = Message<'b, T>; fn next(&mut self) -> Option<Message<'b, T>> { todo!() } }
-impl<T> ExactSizeIterator for Batch<'_, T> { fn len(&self) -> usize { todo!() } }
+mod consumer;
+mod puller;
+mod turn;
+
+pub use crate::lockfree::window::{Batch, Message};
+pub use crate::types::*;
+pub use consumer::{Claim, Consumer, ConsumerToken};
+pub use puller::Puller;
+pub use turn::{Turn, TurnToken};
+
+use crate::lockfree::turnstile::Denied;
+use crate::lockfree::window::{CloseSink, DropSink, To, Window};
+use crate::sync::atomic::{AtomicI64, Ordering};
+
+/// One queue's window. Share it by reference or in an `Arc`; all methods are for any thread.
+///
+/// Source: `ProcessQueue.java`, Apache RocketMQ 5.3; departures in section 12 of the contract.
+pub struct ProcessQueue<T> {
+    window: Window<T>,
+    config: Config,
+    closed_ms: AtomicI64,
+}
 
 impl<T: Send + Sync> ProcessQueue<T> {
-    pub fn new(config: Config) -> Result<Self, ConfigError> { todo!() }
-    pub fn config(&self) -> Config { todo!() }
-    pub fn generation(&self) -> u64 { todo!() }
-    /// Busy while another Puller lives.
-    pub fn puller(&self) -> Result<Puller<'_, T>, Refusal> { todo!() }
-    /// Busy leaves a note: the end of the running turn answers RunAgain. Closed. WrongMode.
-    pub fn begin_turn(&self, now_ms: i64) -> Result<Turn<'_, T>, Refusal> { todo!() }
-    /// Takes up a turn put down by `Turn::suspend`: Busy (another thread is in it), Stale (ended).
-    pub fn resume_turn(&self, token: TurnToken) -> Result<Turn<'_, T>, Refusal> { todo!() }
-    /// Limit: consumers_max handles exist. Closed. WrongMode.
-    pub fn consumer(&self) -> Result<Consumer<'_, T>, Refusal> { todo!() }
-    pub fn resume_consumer(&self, token: ConsumerToken) -> Result<Consumer<'_, T>, Refusal> { todo!() }
-    pub fn stop(&self) { todo!() }
-    pub fn close(&self, now_ms: i64) -> Result<Closed, Refusal> { todo!() }
-    /// As close; hands the released payloads to `sink` (offset, payload) instead of dropping them.
-    pub fn close_with(&self, now_ms: i64, sink: impl FnMut(i64, T)) -> Result<Closed, Refusal> { todo!() }
-    /// Hands over every payload still held. Exclusive, so nobody can be using the queue.
-    pub fn drain_with(&mut self, sink: impl FnMut(i64, T)) { todo!() }
-    /// T2: closed, its turn still running, and hand_over_ms have passed since the close.
-    pub fn hand_over_overdue(&self, now_ms: i64) -> bool { todo!() }
-    pub fn count(&self) -> u64 { todo!() }
-    pub fn bytes(&self) -> u64 { todo!() }
-    pub fn span(&self) -> i64 { todo!() }
-    pub fn safe_offset(&self) -> i64 { todo!() }
-    pub fn pull_offset(&self) -> i64 { todo!() }
-    pub fn is_closed(&self) -> bool { todo!() }
-    pub fn is_stopped(&self) -> bool { todo!() }
-    /// Asked of the ready messages, as upstream's containsMessage.
-    pub fn contains(&self, offset: i64) -> bool { todo!() }
-    /// Anything ready, as upstream's hasTempMessage.
-    pub fn has_ready(&self) -> bool { todo!() }
-    pub fn snapshot(&self, now_ms: i64) -> Snapshot { todo!() }
-    /// Appends at most `max` to `out`, lowest first; answers how many. Concurrent mode only (orderly: 0).
-    pub fn expired(&self, now_ms: i64, limit_ms: i64, max: usize, out: &mut Vec<Expired>) -> usize { todo!() }
-    /// Payloads held now (not yet released); for tests and gauges. Weak while calls run.
-    pub fn payloads_live(&self) -> u64 { todo!() }
+    /// An empty queue. Errors: a value of `config` out of its range, named. Allocates.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        let check = |fits, field, value, allowed| {
+            if fits { Ok(()) } else { Err(ConfigError { field, value, allowed }) }
+        };
+        let start = config.start_offset;
+        check((0..i64::MAX).contains(&start), "start_offset", start, "0 to 2^63 - 2")?;
+        let most = i64::from(config.outstanding_max);
+        check((1..=1 << 30).contains(&most), "outstanding_max", most, "1 to 2^30")?;
+        let consumers = i64::from(config.consumers_max);
+        check((1..=1024).contains(&consumers), "consumers_max", consumers, "1 to 1024")?;
+        check(config.hand_over_ms >= 0, "hand_over_ms", config.hand_over_ms, "0 or more")?;
+        Ok(Self { window: Window::new(&config), config, closed_ms: AtomicI64::new(0) })
+    }
+
+    /// What it was created with.
+    pub fn config(&self) -> Config {
+        self.config
+    }
+
+    /// The number of this assignment.
+    pub fn generation(&self) -> u64 {
+        self.config.generation
+    }
+
+    /// The puller's role. `Busy` while somebody has it. Wait-free.
+    pub fn puller(&self) -> Result<Puller<'_, T>, Refusal> {
+        self.window.puller.enter().map(|role| Puller::new(self, role)).ok_or(Refusal::Busy)
+    }
+
+    /// Begins a turn (T1). `Busy`: one is running, and its end will answer `RunAgain`. `Closed`, `WrongMode`. Lock-free.
+    pub fn begin_turn(&self, _now_ms: i64) -> Result<Turn<'_, T>, Refusal> {
+        self.orderly()?;
+        self.window.lane.take().map(|pass| Turn::new(self, pass)).map_err(|denied| self.told(denied))
+    }
+
+    /// Takes up a turn that [`Turn::suspend`] put down. `Busy`: another thread is in it. `Stale`: it has ended.
+    pub fn resume_turn(&self, token: TurnToken) -> Result<Turn<'_, T>, Refusal> {
+        self.orderly()?;
+        let resumed = self.window.lane.resume(token.0);
+        resumed.map(|pass| Turn::new(self, pass)).map_err(|denied| self.told(denied))
+    }
+
+    fn orderly(&self) -> Result<(), Refusal> {
+        if self.config.mode == Mode::Orderly { Ok(()) } else { Err(Refusal::WrongMode) }
+    }
+
+    fn told(&self, denied: Denied) -> Refusal {
+        match denied {
+            Denied::Busy => Refusal::Busy,
+            Denied::Stale => Refusal::Stale,
+            Denied::Closed => {
+                self.window.freeze();
+                Refusal::Closed
+            }
+        }
+    }
+
+    /// A consumer handle. `Limit`: there are `consumers_max` of them. `Closed`, `WrongMode`.
+    pub fn consumer(&self) -> Result<Consumer<'_, T>, Refusal> {
+        if self.config.mode != Mode::Concurrent {
+            return Err(Refusal::WrongMode);
+        }
+        if self.is_closed() {
+            return Err(Refusal::Closed);
+        }
+        let (place, number, role) = self.window.join().ok_or(Refusal::Limit)?;
+        Ok(Consumer::new(self, place, number, role))
+    }
+
+    /// Takes up a handle that [`Consumer::suspend`] put down. `Busy`: another thread is in it. `Stale`: it has ended.
+    pub fn resume_consumer(&self, token: ConsumerToken) -> Result<Consumer<'_, T>, Refusal> {
+        if self.config.mode != Mode::Concurrent {
+            return Err(Refusal::WrongMode);
+        }
+        let (place, number) = token.parts();
+        if number == 0 || self.window.owner_of(place) != number {
+            return Err(Refusal::Stale);
+        }
+        let role = self.window.members[place].role.enter().ok_or(Refusal::Busy)?;
+        if self.window.owner_of(place) != number {
+            return Err(Refusal::Stale);
+        }
+        Ok(Consumer::new(self, place, number, role))
+    }
+
+    /// Takes up a claim that [`Claim::suspend`] put down. `Stale`: it was settled, or the queue closed.
+    pub fn resume_claim(&self, claim: Target) -> Result<Claim<'_, T>, Refusal> {
+        if self.config.mode != Mode::Concurrent {
+            return Err(Refusal::WrongMode);
+        }
+        if self.is_closed() {
+            return Err(Refusal::Closed);
+        }
+        self.window.crowd_reclaim(claim).map(|at| Claim::new(self, at)).ok_or(Refusal::Stale)
+    }
+
+    /// Nothing new goes in or out from now on; what is in flight goes on (W16). Idempotent. Wait-free.
+    pub fn stop(&self) {
+        self.window.stop();
+    }
+
+    /// Closes the queue for good (W10). `Closed`: it was. Releases what is ready. Lock-free.
+    pub fn close(&self, now_ms: i64) -> Result<Closed, Refusal> {
+        self.close_to(now_ms, DropSink)
+    }
+
+    /// As [`close`](Self::close); released payloads go to `sink` with their offsets instead of being dropped.
+    pub fn close_with(&self, now_ms: i64, sink: impl FnMut(i64, T)) -> Result<Closed, Refusal> {
+        self.close_to(now_ms, To(sink))
+    }
+
+    fn close_to(
+        &self,
+        now_ms: i64,
+        mut sink: impl crate::lockfree::window::Sink<T>,
+    ) -> Result<Closed, Refusal> {
+        // The time first: who sees the queue closed sees it. Of two closers either time will do.
+        if !self.is_closed() {
+            // ORDERING: Relaxed — published by the turnstile's word.
+            self.closed_ms.store(now_ms, Ordering::Relaxed);
+        }
+        let Ok(held) = self.window.lane.close() else {
+            self.window.freeze();
+            return Err(Refusal::Closed);
+        };
+        let safe_offset = self.window.freeze();
+        let who = if held { CloseSink::PassHeld } else { CloseSink::Alone };
+        self.window.release_unlent(who, &mut sink);
+        Ok(Closed { safe_offset, hand_over: !held })
+    }
+
+    /// Hands over every payload still held, closing the queue if it is not. The borrow shows that nobody uses it.
+    pub fn drain_with(&mut self, sink: impl FnMut(i64, T)) {
+        self.window.drain(sink);
+    }
+
+    /// Closed, its last turn still running, and `hand_over_ms` have passed since (T2): refresh the lease no longer.
+    pub fn hand_over_overdue(&self, now_ms: i64) -> bool {
+        // ORDERING: Relaxed — ordered by the reads before it.
+        self.is_closed()
+            && self.window.lane.is_held()
+            && now_ms.saturating_sub(self.closed_ms.load(Ordering::Relaxed)) >= self.config.hand_over_ms
+    }
+
+    /// Messages outstanding (W8). Errs upward while calls run; 0 once closed. Wait-free.
+    pub fn count(&self) -> u64 {
+        self.window.count()
+    }
+
+    /// Sum of their recorded sizes, bytes (W8). As [`count`](Self::count).
+    pub fn bytes(&self) -> u64 {
+        self.window.bytes()
+    }
+
+    /// Highest offset ever put minus the lowest outstanding, 0 if none (W8). As [`count`](Self::count).
+    pub fn span(&self) -> i64 {
+        self.window.span()
+    }
+
+    /// What may be stored (W3). Never goes back. Wait-free.
+    pub fn safe_offset(&self) -> i64 {
+        self.window.safe_offset()
+    }
+
+    /// The next offset to ask the broker for. Never goes back. Wait-free.
+    pub fn pull_offset(&self) -> i64 {
+        self.window.pull_offset()
+    }
+
+    /// Whether every verb answers `Closed`. Wait-free.
+    pub fn is_closed(&self) -> bool {
+        self.window.is_closed()
+    }
+
+    /// Whether [`stop`](Self::stop) was called. Wait-free.
+    pub fn is_stopped(&self) -> bool {
+        self.window.lane.is_stopped()
+    }
+
+    /// Whether the message with this offset is ready (upstream's `containsMessage`). Lock-free.
+    pub fn contains(&self, offset: i64) -> bool {
+        self.window.contains(offset)
+    }
+
+    /// Whether anything is ready (upstream's `hasTempMessage`). Lock-free.
+    pub fn has_ready(&self) -> bool {
+        if self.config.mode == Mode::Concurrent {
+            let cut = self.snapshot(0);
+            return cut.cached_count > 0;
+        }
+        !self.is_closed() && self.window.has_ready()
+    }
+
+    /// One consistent cut (W13). Lock-free: tries again only when somebody made a step. Allocates in concurrent mode.
+    pub fn snapshot(&self, now_ms: i64) -> Snapshot {
+        self.window.snapshot(now_ms)
+    }
+
+    /// Appends at most `max` in-flight messages taken more than `limit_ms` before `now_ms`, lowest first (W14), and answers how
+    /// many. Concurrent mode; in orderly mode nothing expires. Changes nothing. Lock-free.
+    pub fn expired(&self, now_ms: i64, limit_ms: i64, max: usize, out: &mut Vec<Expired>) -> usize {
+        if self.config.mode == Mode::Orderly || self.is_closed() {
+            return 0;
+        }
+        self.window.crowd_expired(now_ms, limit_ms, max, out)
+    }
+
+    /// Payloads not yet released: a gauge, exact at rest. Wait-free.
+    pub fn payloads_live(&self) -> u64 {
+        self.window.payloads_live()
+    }
 }
 
-impl<T: Send + Sync> Puller<'_, T> {
-    /// Ok empties `batch`; any error leaves it as it was. Refused payloads are dropped.
-    pub fn put(&mut self, batch: &mut Vec<Incoming<T>>, now_ms: i64, broker_max: Option<i64>) -> Result<Put, PutError> { todo!() }
-    /// As put; the refused payloads go to `refused` (offset, payload, why).
-    pub fn put_with(&mut self, batch: &mut Vec<Incoming<T>>, now_ms: i64, broker_max: Option<i64>, refused: impl FnMut(i64, T, RefusedBecause)) -> Result<Put, PutError> { todo!() }
-    /// For payloads that are plain data: copies out of a slice. On Ok the queue has them all, refused ones went to `refused`.
-    pub fn put_slice(&mut self, batch: &[Incoming<T>], now_ms: i64, broker_max: Option<i64>, refused: impl FnMut(i64, T, RefusedBecause)) -> Result<Put, PutError> where T: Copy { todo!() }
-    /// Stale: below pull_offset. Stopped, Closed. InvalidOffset for a negative one.
-    pub fn advance(&mut self, next: i64, now_ms: i64) -> Result<Advanced, PutError> { todo!() }
-}
-
-impl<'q, T: Send + Sync> Turn<'q, T> {
-    /// Empty (queue becomes idle), Stopped, Closed. take(0) is Ok and changes nothing.
-    pub fn take(&mut self, n: usize, now_ms: i64) -> Result<Batch<'_, T>, Refusal> { todo!() }
-    pub fn commit(&mut self, now_ms: i64) -> Result<Committed, Refusal> { todo!() }
-    /// Hands the payloads back, also when answered Closed (their loan ends with this call).
-    pub fn commit_with(&mut self, now_ms: i64, sink: impl FnMut(i64, T)) -> Result<Committed, Refusal> { todo!() }
-    /// Number of messages made ready.
-    pub fn rollback(&mut self, now_ms: i64) -> Result<u32, Refusal> { todo!() }
-    pub fn rollback_with(&mut self, now_ms: i64, sink: impl FnMut(i64, T)) -> Result<u32, Refusal> { todo!() }
-    pub fn requeue<I: Copy + Into<Target>>(&mut self, targets: &[I], attempts_plus: u8, now_ms: i64) -> Result<Requeued, Refusal> { todo!() }
-    /// `each` is called per target with its position and outcome; `sink` gets payloads released by this call (only if closed).
-    pub fn requeue_with<I: Copy + Into<Target>>(&mut self, targets: &[I], attempts_plus: u8, now_ms: i64, each: impl FnMut(usize, Outcome), sink: impl FnMut(i64, T)) -> Result<Requeued, Refusal> { todo!() }
-    pub fn complete<I: Copy + Into<Target>>(&mut self, targets: &[I], now_ms: i64) -> Result<Completed, Refusal> { todo!() }
-    pub fn complete_with<I: Copy + Into<Target>>(&mut self, targets: &[I], now_ms: i64, each: impl FnMut(usize, Outcome), sink: impl FnMut(i64, T)) -> Result<Completed, Refusal> { todo!() }
-    /// Messages in flight now.
-    pub fn in_flight_count(&self) -> u64 { todo!() }
-    /// Everything in flight once more, ascending.
-    pub fn in_flight(&mut self) -> Batch<'_, T> { todo!() }
-    /// Dropping a turn ends it too, but loses the answer.
-    pub fn end(self, now_ms: i64) -> TurnEnd { todo!() }
-    pub fn end_with(self, now_ms: i64, sink: impl FnMut(i64, T)) -> TurnEnd { todo!() }
-    /// Puts the turn down without ending it, for hosts that hold tokens (C).
-    pub fn suspend(self) -> TurnToken { todo!() }
-    pub fn token(&self) -> TurnToken { todo!() }
-    pub fn queue(&self) -> &'q ProcessQueue<T> { self.0 }
-}
-
-impl<'q, T: Send + Sync> Consumer<'q, T> {
-    pub fn take(&mut self, n: usize, now_ms: i64) -> Result<Batch<'_, T>, Refusal> { todo!() }
-    pub fn complete<I: Copy + Into<Target>>(&mut self, targets: &[I], now_ms: i64) -> Result<Completed, Refusal> { todo!() }
-    pub fn complete_with<I: Copy + Into<Target>>(&mut self, targets: &[I], now_ms: i64, each: impl FnMut(usize, Outcome), sink: impl FnMut(i64, T)) -> Result<Completed, Refusal> { todo!() }
-    pub fn requeue<I: Copy + Into<Target>>(&mut self, targets: &[I], attempts_plus: u8, now_ms: i64) -> Result<Requeued, Refusal> { todo!() }
-    pub fn requeue_with<I: Copy + Into<Target>>(&mut self, targets: &[I], attempts_plus: u8, now_ms: i64, each: impl FnMut(usize, Outcome), sink: impl FnMut(i64, T)) -> Result<Requeued, Refusal> { todo!() }
-    /// The exclusive right to decide about one message. Err(Ok(outcome)): Unknown or Stale. Here: Result<Result<Claim, Outcome>, Refusal>.
-    pub fn claim(&mut self, target: impl Into<Target>, now_ms: i64) -> Result<Result<Claim<'q, T>, Outcome>, Refusal> { todo!() }
-    /// Ends loans without deciding about the messages; answers how many loans ended.
-    pub fn give_back<I: Copy + Into<Target>>(&mut self, targets: &[I]) -> u32 { todo!() }
-    pub fn give_back_with<I: Copy + Into<Target>>(&mut self, targets: &[I], sink: impl FnMut(i64, T)) -> u32 { todo!() }
-    /// Dropping a consumer ends its loans and frees its place; this form hands payloads to `sink`.
-    pub fn end_with(self, sink: impl FnMut(i64, T)) { todo!() }
-    pub fn suspend(self) -> ConsumerToken { todo!() }
-    pub fn token(&self) -> ConsumerToken { todo!() }
-    pub fn queue(&self) -> &'q ProcessQueue<T> { self.0 }
-}
-
-/// Derefs to the payload. Dropped unsettled it is settle(sent = false).
-impl<T: Send + Sync> Claim<'_, T> {
-    pub fn offset(&self) -> i64 { todo!() }
-    pub fn delivery(&self) -> u32 { todo!() }
-    /// sent: finished. Not sent: ready again with attempts + 1, not before `not_before_ms`. Closed if the queue was closed meanwhile.
-    pub fn settle(self, sent: bool, not_before_ms: i64, now_ms: i64) -> Result<Completed, Refusal> { todo!() }
-    pub fn settle_with(self, sent: bool, not_before_ms: i64, now_ms: i64, sink: impl FnMut(i64, T)) -> Result<Completed, Refusal> { todo!() }
-    /// For hosts with tokens: keep the claim without the guard; resume with ProcessQueue::resume_claim.
-    pub fn suspend(self) -> Target { todo!() }
-}
-impl<T> Deref for Claim<'_, T> { type Target = T; fn deref(&self) -> &T { todo!() } }
-impl<T: Send + Sync> ProcessQueue<T> {
-    /// Stale unless the message is claimed with that delivery and suspended.
-    pub fn resume_claim(&self, claim: Target) -> Result<Claim<'_, T>, Refusal> { todo!() }
+impl<T> std::fmt::Debug for ProcessQueue<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProcessQueue")
+            .field("config", &self.config)
+            .field("count", &self.window.count())
+            .field("safe_offset", &self.window.safe_offset())
+            .field("pull_offset", &self.window.pull_offset())
+            .finish_non_exhaustive()
+    }
 }

@@ -1,4 +1,4 @@
-//! Plain data of the queue's surface: configuration, what goes in, and what the verbs answer.
+//! Plain data of the queue's surface: configuration, what goes in, and what the verbs answer. Below every other room: it uses nothing.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum Mode {
     Concurrent,
 }
 
-/// What a [`ProcessQueue`](super::ProcessQueue) is created with.
+/// What a [`ProcessQueue`](crate::process_queue::ProcessQueue) is created with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Orderly or concurrent.

@@ -1,0 +1,437 @@
+//! Segments: 64 consecutive messages each, slots by rank, and the pool they come from and return to.
+//!
+//! A segment is type-stable: once allocated it stays a segment of this window until the window is
+//! dropped, so a late thread may always *read* it. What it reads belongs to the message it means only if
+//! `base_rank` is the same before and after (`valid_still`), or if a compare-and-swap on the slot's state
+//! word succeeds, which holds the segment's number (`meta`).
+//!
+//! | field | written by | when |
+//! |---|---|---|
+//! | base_rank, base_offset, batch times, delta, size, payload | puller | before the publish word covers them |
+//! | next | puller | when the following segment is made ready |
+//! | meta | whoever moves the message | see `meta` |
+//! | done, again | consumers; puller at reuse | bit per slot: finished; ready again |
+//! | retire | consumers (concurrent mode) | slots released, and PASSED once the head went past |
+//! | pool_next | who returns it | while in the pool |
+//!
+//! Offsets are stored as 16-bit distances from the first; a slot farther away has FAR there, and its
+//! offset is in the side block, which a segment gets once and keeps.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use super::meta::{Meta, seq_of};
+use crate::config_consts::{HEADER_TIMES, SEGMENT_SLOTS};
+use crate::sync::UnsafeCell;
+use crate::sync::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+
+const SLOTS: u64 = SEGMENT_SLOTS as u64;
+const FAR: u16 = u16::MAX;
+/// `done` of a segment that is wholly finished.
+pub(crate) const FULL: u64 = u64::MAX >> (64 - SEGMENT_SLOTS);
+/// `base_rank` while the segment belongs to nobody.
+const NOWHERE: u64 = u64::MAX;
+const PASSED: u32 = 1 << 16;
+
+/// What few segments need: far offsets, many small batches, times of taking.
+struct Side {
+    offsets: [AtomicI64; SEGMENT_SLOTS],
+    put_ms: [AtomicI64; SEGMENT_SLOTS],
+    taken_ms: [AtomicI64; SEGMENT_SLOTS],
+}
+
+pub(crate) struct Segment<T> {
+    base_rank: AtomicU64,
+    base_offset: AtomicI64,
+    next: AtomicPtr<Segment<T>>,
+    pub(crate) done: AtomicU64,
+    pub(crate) again: AtomicU64,
+    batch_mask: AtomicU64,
+    batch_ms: [AtomicI64; HEADER_TIMES],
+    side: AtomicPtr<Side>,
+    retire: AtomicU32,
+    run_first: AtomicU32,
+    pool_next: AtomicPtr<Segment<T>>,
+    /// Every segment of the window, for its drop; written once, at allocation.
+    all_next: *mut Segment<T>,
+    pub(crate) meta: [AtomicU64; SEGMENT_SLOTS],
+    payload: [UnsafeCell<MaybeUninit<T>>; SEGMENT_SLOTS],
+    size: [AtomicU32; SEGMENT_SLOTS],
+    delta: [AtomicU16; SEGMENT_SLOTS],
+}
+
+impl<T> Segment<T> {
+    fn allocate(all_next: *mut Segment<T>) -> *mut Segment<T> {
+        Box::into_raw(Box::new(Self {
+            base_rank: AtomicU64::new(NOWHERE),
+            base_offset: AtomicI64::new(0),
+            next: AtomicPtr::new(ptr::null_mut()),
+            done: AtomicU64::new(0),
+            again: AtomicU64::new(0),
+            batch_mask: AtomicU64::new(0),
+            batch_ms: std::array::from_fn(|_| AtomicI64::new(0)),
+            side: AtomicPtr::new(ptr::null_mut()),
+            retire: AtomicU32::new(0),
+            run_first: AtomicU32::new(0),
+            pool_next: AtomicPtr::new(ptr::null_mut()),
+            all_next,
+            meta: std::array::from_fn(|_| AtomicU64::new(Meta::fresh(0, 0).with_state(super::meta::State::Done).0)),
+            payload: std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
+            size: std::array::from_fn(|_| AtomicU32::new(0)),
+            delta: std::array::from_fn(|_| AtomicU16::new(0)),
+        }))
+    }
+
+    /// The rank of the first slot, if the segment holds messages.
+    #[inline(always)]
+    pub(crate) fn base_rank(&self) -> Option<u64> {
+        // ORDERING: Acquire — pairs with the Release in `assign`: the fields of this base are seen.
+        // Model: late_reader
+        let base = self.base_rank.load(Ordering::Acquire);
+        (base != NOWHERE).then_some(base)
+    }
+
+    /// The rank of the first slot, for who knows that the segment is held in place.
+    #[inline(always)]
+    pub(crate) fn pinned_base(&self) -> u64 {
+        // ORDERING: Relaxed — the caller acquired the publish word that covers this segment.
+        self.base_rank.load(Ordering::Relaxed)
+    }
+
+    /// Whether everything read since `base_rank` answered `base` belongs to it.
+    #[inline(always)]
+    pub(crate) fn valid_still(&self, base: u64) -> bool {
+        if crate::sync::mutated("late_reader_no_check") {
+            return true;
+        }
+        // ORDERING: Acquire fence, then Relaxed — pairs with the Release fence in `assign`: who read a field of
+        // a later base also sees that the base is gone. Model: late_reader
+        fence(Ordering::Acquire);
+        self.base_rank.load(Ordering::Relaxed) == base
+    }
+
+    #[inline(always)]
+    pub(crate) fn seq(&self) -> u64 {
+        seq_of(self.pinned_base() / SLOTS)
+    }
+
+    #[inline(always)]
+    pub(crate) fn next(&self) -> *mut Segment<T> {
+        // ORDERING: Acquire — pairs with the Release in `link`: the next segment's fields are seen.
+        self.next.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn link(&self, next: *mut Segment<T>) {
+        // ORDERING: Release — pairs with `next`.
+        self.next.store(next, Ordering::Release);
+    }
+
+    #[inline(always)]
+    pub(crate) fn base_offset(&self) -> i64 {
+        // ORDERING: Relaxed — ordered by `base_rank` and `valid_still`, or by the publish word.
+        self.base_offset.load(Ordering::Relaxed)
+    }
+
+    /// Offset of the message in `slot`; means something only if the slot is published and the base valid.
+    #[inline(always)]
+    pub(crate) fn offset(&self, slot: usize) -> i64 {
+        // ORDERING: Relaxed — ordered by the publish word, or checked by `valid_still`.
+        let delta = self.delta[slot].load(Ordering::Relaxed);
+        if delta == FAR {
+            return self.far_offset(slot);
+        }
+        self.base_offset().wrapping_add(i64::from(delta))
+    }
+
+    #[cold]
+    fn far_offset(&self, slot: usize) -> i64 {
+        match self.side() {
+            // ORDERING: Relaxed — as `offset`.
+            Some(side) => side.offsets[slot].load(Ordering::Relaxed),
+            None => i64::MAX,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn size(&self, slot: usize) -> u32 {
+        // ORDERING: Relaxed — ordered by the publish word, or checked by `valid_still`.
+        self.size[slot].load(Ordering::Relaxed)
+    }
+
+    fn side(&self) -> Option<&Side> {
+        // ORDERING: Acquire — pairs with the Release in `side_or_new`.
+        let side = self.side.load(Ordering::Acquire);
+        // SAFETY: a side block is never freed before its segment (`free`).
+        unsafe { side.as_ref() }
+    }
+
+    fn side_or_new(&self) -> &Side {
+        if let Some(side) = self.side() {
+            return side;
+        }
+        let zeroes = || std::array::from_fn(|_| AtomicI64::new(0));
+        let new = Box::into_raw(Box::new(Side { offsets: zeroes(), put_ms: zeroes(), taken_ms: zeroes() }));
+        // ORDERING: AcqRel — Release publishes the block; Acquire on failure sees the winner's.
+        match self.side.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                // SAFETY: just allocated, and freed only with the segment.
+                unsafe { &*new }
+            }
+            Err(winner) => {
+                // SAFETY: ours, and nobody has seen it.
+                drop(unsafe { Box::from_raw(new) });
+                // SAFETY: not null, and freed only with the segment.
+                unsafe { &*winner }
+            }
+        }
+    }
+
+    /// Puller: gives the segment its place. Nothing of it is visible to who follows the rules until the publish word covers it.
+    pub(crate) fn assign(&self, base_rank: u64, base_offset: i64, run_first: bool) -> u32 {
+        // ORDERING: Relaxed, then a Release fence — pairs with `valid_still`. Model: late_reader
+        self.base_rank.store(NOWHERE, Ordering::Relaxed);
+        if !crate::sync::mutated("assign_no_fence") {
+            fence(Ordering::Release);
+        }
+        // ORDERING: Relaxed — published by the Release below, or by the publish word.
+        self.base_offset.store(base_offset, Ordering::Relaxed);
+        self.next.store(ptr::null_mut(), Ordering::Relaxed);
+        self.batch_mask.store(0, Ordering::Relaxed);
+        self.run_first.store(u32::from(run_first), Ordering::Relaxed);
+        // ORDERING: Relaxed — swaps, since a late consumer may still set a bit; see `crowd`.
+        self.done.swap(0, Ordering::Relaxed);
+        self.retire.swap(0, Ordering::Relaxed);
+        let stray = self.again.swap(0, Ordering::Relaxed).count_ones();
+        // ORDERING: Release — pairs with `base_rank`.
+        self.base_rank.store(base_rank, Ordering::Release);
+        stray
+    }
+
+    /// Puller: fills a slot that is not published yet.
+    ///
+    /// # Safety
+    /// The slot holds no payload, and only the puller knows of it.
+    #[inline(always)]
+    pub(crate) unsafe fn fill(&self, slot: usize, offset: i64, payload: T, size: u32, attempts: u8) {
+        let distance = offset - self.base_offset();
+        // ORDERING: Relaxed — the publish word's Release makes them visible. Model: put_take
+        if distance < i64::from(FAR) {
+            self.delta[slot].store(distance as u16, Ordering::Relaxed);
+        } else {
+            self.side_or_new().offsets[slot].store(offset, Ordering::Relaxed);
+            self.delta[slot].store(FAR, Ordering::Relaxed);
+        }
+        self.size[slot].store(size, Ordering::Relaxed);
+        self.payload[slot].with_mut(|cell| {
+            // SAFETY: unpublished, so nobody else reaches the cell (caller).
+            unsafe { (*cell).write(payload) };
+        });
+        // ORDERING: Relaxed — as above.
+        self.meta[slot].store(Meta::fresh(self.seq(), attempts).0, Ordering::Relaxed);
+    }
+
+    /// Puller: the batch that starts at `slot` was put at `now_ms`.
+    #[inline]
+    pub(crate) fn stamp(&self, slot: usize, now_ms: i64) {
+        // ORDERING: Relaxed — only the puller writes; readers go by the publish word and `valid_still`.
+        let mask = self.batch_mask.load(Ordering::Relaxed);
+        let index = mask.count_ones() as usize;
+        if index < HEADER_TIMES {
+            self.batch_ms[index].store(now_ms, Ordering::Relaxed);
+        } else {
+            self.side_or_new().put_ms[slot].store(now_ms, Ordering::Relaxed);
+        }
+        self.batch_mask.store(mask | (1 << slot), Ordering::Relaxed);
+    }
+
+    /// When the message in `slot` was put.
+    pub(crate) fn put_ms(&self, slot: usize) -> i64 {
+        // ORDERING: Relaxed — as `offset`.
+        let upto = self.batch_mask.load(Ordering::Relaxed) & (u64::MAX >> (63 - slot));
+        let index = (upto.count_ones() as usize).saturating_sub(1);
+        if index < HEADER_TIMES {
+            return self.batch_ms[index].load(Ordering::Relaxed);
+        }
+        let start = 63 - upto.leading_zeros() as usize;
+        // ORDERING: Relaxed — as `offset`.
+        self.side().map_or(0, |side| side.put_ms[start].load(Ordering::Relaxed))
+    }
+
+    /// Taker: must precede the state word that says so.
+    pub(crate) fn set_taken_ms(&self, slot: usize, now_ms: i64) {
+        // ORDERING: Relaxed — published by the state word.
+        self.side_or_new().taken_ms[slot].store(now_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn taken_ms(&self, slot: usize) -> i64 {
+        // ORDERING: Relaxed — the reader acquired the state word.
+        self.side().map_or(0, |side| side.taken_ms[slot].load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    pub(crate) fn load_meta(&self, slot: usize) -> Meta {
+        // ORDERING: Acquire — pairs with whoever moved the message last. Model: take_complete_ready
+        Meta(self.meta[slot].load(Ordering::Acquire))
+    }
+
+    /// One step of a message's state; `Err` is what stands there now.
+    #[inline(always)]
+    pub(crate) fn move_meta(&self, slot: usize, from: Meta, to: Meta) -> Result<(), Meta> {
+        // ORDERING: AcqRel — Release hands on what the mover did (payload reads of a loan before the end of it);
+        // Acquire lets the mover use the payload. On failure Acquire: the caller judges by the value.
+        // Models: complete_complete_one, complete_claim, complete_give_back
+        let success = crate::sync::ordering("meta_move_relaxed", Ordering::AcqRel, Ordering::Relaxed);
+        self.meta[slot].compare_exchange(from.0, to.0, success, Ordering::Acquire).map(|_| ()).map_err(Meta)
+    }
+
+    /// Ends one loan; answers the word after it.
+    #[inline(always)]
+    pub(crate) fn end_loan(&self, slot: usize) -> Meta {
+        // ORDERING: AcqRel — Release: our reads of the payload come before its release by another; Acquire: if we
+        // are the last, everybody's reads come before our release. Model: complete_give_back
+        let order = crate::sync::ordering("end_loan_relaxed", Ordering::AcqRel, Ordering::Relaxed);
+        Meta(self.meta[slot].fetch_sub(Meta::LOAN, order)).without_loan()
+    }
+
+    /// Closer: passes a slot; answers the word before.
+    pub(crate) fn mark_dead(&self, slot: usize) -> Meta {
+        // ORDERING: AcqRel — as `end_loan`. Model: close_give_back
+        Meta(self.meta[slot].fetch_or(Meta::DEAD, Ordering::AcqRel))
+    }
+
+    /// Lends the payload.
+    ///
+    /// # Safety
+    /// The slot holds a payload, and a loan (or the exclusive right to the slot) keeps it there for `'b`.
+    #[inline(always)]
+    pub(crate) unsafe fn payload<'b>(&self, slot: usize) -> &'b T {
+        self.payload[slot].with(|cell| {
+            // SAFETY: initialised and not moved out while the loan lasts (caller).
+            unsafe { (*cell).assume_init_ref() }
+        })
+    }
+
+    /// Moves the payload out.
+    ///
+    /// # Safety
+    /// The slot holds a payload, and the caller made the transition that leaves it to nobody else.
+    #[inline(always)]
+    pub(crate) unsafe fn take_payload(&self, slot: usize) -> T {
+        self.payload[slot].with_mut(|cell| {
+            // SAFETY: initialised, and ours alone (caller).
+            unsafe { (*cell).assume_init_read() }
+        })
+    }
+
+    /// Concurrent mode: a slot's payload is gone. Whether the segment may go back to the pool now.
+    #[must_use]
+    pub(crate) fn retire_slot(&self) -> bool {
+        // ORDERING: AcqRel — the last one to arrive has seen what the others did. Model: recycle
+        self.retire.fetch_add(1, Ordering::AcqRel) + 1 == PASSED + SEGMENT_SLOTS as u32
+    }
+
+    /// Concurrent mode: the head went past. Whether the segment may go back to the pool now.
+    #[must_use]
+    pub(crate) fn retire_passed(&self) -> bool {
+        // ORDERING: AcqRel — as `retire_slot`.
+        self.retire.fetch_add(PASSED, Ordering::AcqRel) == SEGMENT_SLOTS as u32
+    }
+
+    pub(crate) fn is_run_first(&self) -> bool {
+        // ORDERING: Relaxed — ordered like `base_offset`.
+        self.run_first.load(Ordering::Relaxed) != 0
+    }
+}
+
+/// The segments of one window: a stack that anybody pushes to and only the puller empties.
+///
+/// The puller takes the whole stack with one swap, so there is no pop that could suffer from ABA.
+pub(crate) struct Pool<T> {
+    returned: AtomicPtr<Segment<T>>,
+}
+
+/// The puller's side of the pool.
+pub(crate) struct Spare<T> {
+    first: *mut Segment<T>,
+    all: *mut Segment<T>,
+    pub(crate) allocated: u64,
+}
+
+impl<T> Pool<T> {
+    pub(crate) fn new() -> (Self, Spare<T>) {
+        (
+            Self { returned: AtomicPtr::new(ptr::null_mut()) },
+            Spare { first: ptr::null_mut(), all: ptr::null_mut(), allocated: 0 },
+        )
+    }
+
+    /// Any thread that made the transition which retires the segment.
+    pub(crate) fn give_back(&self, segment: &Segment<T>) {
+        // ORDERING: Relaxed — a first guess.
+        let mut first = self.returned.load(Ordering::Relaxed);
+        loop {
+            // ORDERING: Relaxed — published by the swap below.
+            segment.pool_next.store(first, Ordering::Relaxed);
+            let this = ptr::from_ref(segment).cast_mut();
+            // ORDERING: Release — pairs with the Acquire in `take`: all use of the segment is over. Model: recycle
+            let order = crate::sync::ordering("pool_push_relaxed", Ordering::Release, Ordering::Relaxed);
+            match self.returned.compare_exchange_weak(first, this, order, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => {
+                    first = now;
+                    crate::sync::hint::spin_loop();
+                }
+            }
+        }
+    }
+
+    /// Puller: a segment that belongs to nobody.
+    pub(crate) fn take<'w>(&'w self, spare: &mut Spare<T>) -> &'w Segment<T> {
+        if spare.first.is_null() {
+            // ORDERING: Acquire — pairs with `give_back`.
+            spare.first = self.returned.swap(ptr::null_mut(), Ordering::Acquire);
+        }
+        if spare.first.is_null() {
+            spare.all = Segment::allocate(spare.all);
+            spare.allocated += 1;
+            // SAFETY: just allocated; freed only with the window.
+            return unsafe { &*spare.all };
+        }
+        // SAFETY: segments are freed only with the window, which outlives `'w`.
+        let segment = unsafe { &*spare.first };
+        // ORDERING: Relaxed — seen through the Acquire above.
+        spare.first = segment.pool_next.load(Ordering::Relaxed);
+        segment
+    }
+}
+
+impl<T> Spare<T> {
+    /// Calls `visit` with every segment there is.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&Segment<T>)) {
+        let mut at = self.all;
+        while !at.is_null() {
+            // SAFETY: in the list of all segments, so allocated and not yet freed.
+            let segment = unsafe { &*at };
+            visit(segment);
+            at = segment.all_next;
+        }
+    }
+}
+
+impl<T> Drop for Spare<T> {
+    fn drop(&mut self) {
+        while !self.all.is_null() {
+            // SAFETY: allocated by `Box`, in this list once, and the window (its only user) is being dropped.
+            let mut segment = unsafe { Box::from_raw(self.all) };
+            self.all = segment.all_next;
+            let side = *segment.side.get_mut();
+            if !side.is_null() {
+                // SAFETY: allocated by `Box` in `side_or_new`, owned by this segment alone.
+                drop(unsafe { Box::from_raw(side) });
+            }
+        }
+    }
+}
+
+// SAFETY: a spare list is plain ownership of segments, whose payloads are Send.
+unsafe impl<T: Send> Send for Spare<T> {}

@@ -1,0 +1,343 @@
+//! Many consumers: finishing messages, ending loans, moving the safe offset and the head.
+//!
+//! The safe offset: whoever finishes a message sets its bit in the segment's `done`. If a lower bit of the same word is
+//! still unset, whoever sets that one comes later in the order of the word and sees ours, and moves the safe offset for
+//! both. Otherwise, after a fence, we look for the lowest outstanding message from the head on, and move the safe offset
+//! up to it; of two finishers in different segments the fences let at least one see the other.
+//! Models: complete_complete_two, complete_complete_segments, advance_complete.
+
+use super::batch::{Place, Sink};
+use super::crowd::{ClaimAt, MemberState};
+use super::loans::Loan;
+use super::{SLOTS, Window, pack_head};
+use crate::lockfree::index::{DueSet, OffsetIndex};
+use crate::lockfree::meta::{Meta, State};
+use crate::lockfree::segment::FULL;
+use crate::lockfree::words::{self, CLOSED};
+use crate::sync::atomic::{Ordering, fence};
+use crate::sync::mutated;
+use crate::types::{Completed, Outcome, Refusal, Target};
+
+/// The tally that anybody adds to, by read-modify-write: claims have no handle.
+const SHARED: usize = 0;
+
+impl<T> Window<T> {
+    /// Finishes messages, each in one step (W7).
+    pub(crate) fn crowd_complete(
+        &self,
+        tally: usize,
+        member: &mut MemberState<T>,
+        targets: impl Iterator<Item = Target>,
+        mut each: impl FnMut(usize, Outcome),
+        mut sink: impl Sink<T>,
+    ) -> Result<Completed, Refusal> {
+        let mut answer =
+            Completed { safe_offset: 0, finished: 0, unknown: 0, stale: 0, ready: 0 };
+        // ORDERING: Acquire — not behind a close that returned before.
+        let mut word = self.progress.load(Ordering::Acquire);
+        for (index, target) in targets.enumerate() {
+            let loan = member.loans.take(target);
+            let outcome = match self.crowd_find(target, loan.as_ref()) {
+                None => Outcome::Unknown,
+                Some(at) => match self.finish(at, loan, target, &mut sink, tally) {
+                    // Closed meanwhile: it counts if the final safe offset covers it.
+                    Ok(now) if now & CLOSED != 0 && words::offset(now) <= target.offset => {
+                        word = now;
+                        Outcome::Unknown
+                    }
+                    Ok(now) => {
+                        word = now;
+                        Outcome::Won
+                    }
+                    Err(outcome) => outcome,
+                },
+            };
+            match outcome {
+                Outcome::Won => answer.finished += 1,
+                Outcome::Unknown => answer.unknown += 1,
+                Outcome::Stale => answer.stale += 1,
+            }
+            each(index, outcome);
+        }
+        if answer.finished == 0 && self.progress_closed() {
+            return Err(Refusal::Closed);
+        }
+        answer.safe_offset = words::offset(word);
+        Ok(answer)
+    }
+
+    /// Finishes one message that is ready or in flight; answers the progress word.
+    fn finish(
+        &self,
+        at: (Place<T>, u64),
+        loan: Option<Loan<T>>,
+        target: Target,
+        sink: &mut impl Sink<T>,
+        tally: usize,
+    ) -> Result<u64, Outcome> {
+        let (_, rank) = at;
+        let step = |meta: Meta| {
+            let open = match meta.state() {
+                State::InFlight => true,
+                State::Ready => {
+                    self.note_early(rank);
+                    true
+                }
+                State::Claimed | State::Done => false,
+            };
+            open.then(|| meta.with_state(State::Done))
+        };
+        // ORDERING: Acquire — not behind a close that returned before.
+        if self.progress.load(Ordering::Acquire) & CLOSED != 0 && loan.is_none() {
+            return Err(Outcome::Unknown);
+        }
+        let moved = self.move_message(at, loan, target, step, sink, tally)?;
+        Ok(self.finished_one(at, moved, sink, tally))
+    }
+
+    /// A message may be finished before it was taken: the snapshot must look beyond the consume rank.
+    fn note_early(&self, rank: u64) {
+        // ORDERING: Acquire — a rank at or above it was not taken when we looked.
+        if rank >= words::rank(self.take.consume.load(Ordering::Acquire)) {
+            // ORDERING: AcqRel — before the state word says done.
+            self.crowd.early.fetch_max(rank + 1, Ordering::AcqRel);
+        }
+    }
+
+    /// After a state word went to done: bits, payload, tally, safe offset. Answers the progress word.
+    fn finished_one(
+        &self,
+        (place, _): (Place<T>, u64),
+        (was, now): (Meta, Meta),
+        sink: &mut impl Sink<T>,
+        tally: usize,
+    ) -> u64 {
+        let segment = place.segment();
+        let bit = 1_u64 << place.slot;
+        let size = u64::from(segment.size(place.slot));
+        if was.state() == State::Ready {
+            self.clear_again(segment, place.slot);
+        }
+        // Not retired yet, so the segment stays what it is until `release` below.
+        let first = segment.done.fetch_or(bit, Ordering::AcqRel) & (bit - 1) == bit - 1;
+        self.add(tally, 1, size, 0);
+        if now.is_free() {
+            self.release(place, sink, tally);
+        }
+        if first || mutated("always_settle") {
+            return self.settle_progress();
+        }
+        // ORDERING: Acquire — answered to the caller.
+        self.progress.load(Ordering::Acquire)
+    }
+
+    fn add(&self, tally: usize, count: u64, bytes: u64, released: u64) {
+        let to = &self.tallies[tally];
+        if tally == SHARED {
+            // ORDERING: Release — as the stores below, for a tally with many writers.
+            to.bytes.fetch_add(bytes, Ordering::Release);
+            to.count.fetch_add(count, Ordering::Release);
+            to.released.fetch_add(released, Ordering::Release);
+        } else {
+            if count > 0 {
+                Self::add_finished(to, count, bytes);
+            }
+            if released > 0 {
+                Self::add_released(to, released);
+            }
+        }
+    }
+
+    /// Moves out a payload that was left to us, and returns the segment if it was the last thing it waited for.
+    fn release(&self, place: Place<T>, sink: &mut impl Sink<T>, tally: usize) {
+        let segment = place.segment();
+        let offset = segment.offset(place.slot);
+        // SAFETY: our step made the word free (meta::is_free), which happens once.
+        let payload = unsafe { segment.take_payload(place.slot) };
+        self.add(tally, 0, 0, 1);
+        if segment.retire_slot() {
+            self.pool.give_back(segment);
+        }
+        sink.give(offset, payload);
+    }
+
+    /// Ends one loan of a message that goes on without it; releases the payload if that was left to us.
+    pub(super) fn end_one_loan(&self, place: Place<T>, sink: &mut impl Sink<T>, tally: usize) {
+        if place.segment().end_loan(place.slot).is_free() {
+            self.release(place, sink, tally);
+        }
+    }
+
+    /// Ends loans and decides nothing (W12); answers how many.
+    pub(crate) fn crowd_give_back(
+        &self,
+        tally: usize,
+        member: &mut MemberState<T>,
+        targets: impl Iterator<Item = Target>,
+        mut sink: impl Sink<T>,
+    ) -> u32 {
+        let mut ended = 0;
+        for target in targets {
+            if let Some(loan) = member.loans.take(target) {
+                self.end_one_loan(loan.place, &mut sink, tally);
+                ended += 1;
+            }
+        }
+        ended
+    }
+
+    /// Ends every loan of a handle.
+    pub(crate) fn crowd_end_loans(
+        &self,
+        tally: usize,
+        member: &mut MemberState<T>,
+        mut sink: impl Sink<T>,
+    ) {
+        while let Some(loan) = member.loans.pop() {
+            self.end_one_loan(loan.place, &mut sink, tally);
+        }
+    }
+
+    /// Decides a claimed message (W15).
+    pub(crate) fn crowd_settle(
+        &self,
+        claim: ClaimAt<T>,
+        sent: bool,
+        not_before_ms: i64,
+        now_ms: i64,
+        mut sink: impl Sink<T>,
+    ) -> Result<Completed, Refusal> {
+        let (at, delivery) = ((claim.place, claim.rank), claim.delivery);
+        let target = Target { offset: claim.offset, delivery };
+        let loan = Some(Loan { place: claim.place, delivery });
+        let step = |meta: Meta| {
+            let stands = meta.state() == State::Claimed && meta.delivery() == delivery;
+            stands.then(|| match sent {
+                true => meta.with_state(State::Done),
+                false => meta.with_state(State::Ready).with_attempts_plus(1),
+            })
+        };
+        let moved = self.move_message(at, loan, target, step, &mut sink, SHARED);
+        let mut answer =
+            Completed { safe_offset: 0, finished: 0, unknown: 0, stale: 0, ready: 0 };
+        match moved {
+            Err(_) if self.progress_closed() => return Err(Refusal::Closed),
+            Err(_) => return Err(Refusal::Stale),
+            Ok(moved) if sent => {
+                let word = self.finished_one(at, moved, &mut sink, SHARED);
+                if word & CLOSED != 0 && words::offset(word) <= target.offset {
+                    self.freeze();
+                    return Err(Refusal::Closed);
+                }
+                answer.finished = 1;
+                answer.safe_offset = words::offset(word);
+            }
+            Ok(_) => {
+                self.ready_again(claim.place, claim.rank, not_before_ms, now_ms);
+                answer.ready = 1;
+                answer.safe_offset = self.safe_offset();
+            }
+        }
+        Ok(answer)
+    }
+
+    fn ready_again(&self, place: Place<T>, rank: u64, not_before_ms: i64, now_ms: i64) {
+        if not_before_ms > now_ms {
+            // ORDERING: Release — a hint for takers; counted first, so that it is never below the entries.
+            self.crowd.due.fetch_add(1, Ordering::Release);
+            self.due.insert(not_before_ms, rank);
+        } else {
+            self.set_again(place.segment(), place.slot);
+        }
+    }
+
+    /// Puts a claim down without deciding it: only its loan ends.
+    pub(crate) fn crowd_unclaim(&self, claim: ClaimAt<T>, mut sink: impl Sink<T>) {
+        self.end_one_loan(claim.place, &mut sink, SHARED);
+    }
+
+    /// Moves the safe offset up to the lowest outstanding message, or to the pull offset; answers the progress word,
+    /// with the offset that this call set if it set one.
+    pub(super) fn settle_progress(&self) -> u64 {
+        // ORDERING: SeqCst fence — pairs with the same fence of another finisher, and with those of `advance` and
+        // `carry_over_gap`: of two, at least one sees the other's step. Model: complete_complete_segments
+        if !mutated("settle_no_fence") {
+            fence(Ordering::SeqCst);
+        }
+        let mut answer = None;
+        loop {
+            // The pull offset first: whatever was published by then is seen by the second read (W3).
+            let pull = self.pull_offset();
+            let lowest = self.lowest_outstanding(self.published());
+            let next = lowest.unwrap_or(pull);
+            // ORDERING: Acquire — answered to the caller.
+            let word = self.progress.load(Ordering::Acquire);
+            if word & CLOSED != 0 || next <= words::offset(word) {
+                return answer.filter(|_| word & CLOSED == 0).unwrap_or(word);
+            }
+            // ORDERING: AcqRel — as `lane::raise_progress`. Model: complete_complete_two
+            let success =
+                crate::sync::ordering("settle_relaxed", Ordering::AcqRel, Ordering::Relaxed);
+            if self.progress.compare_exchange(word, next as u64, success, Ordering::Relaxed).is_ok() {
+                answer = Some(next as u64);
+                if lowest.is_some() || mutated("settle_no_look_again") {
+                    return next as u64;
+                }
+                // ORDERING: SeqCst fence — the pull offset may have moved unseen. Model: advance_complete
+                fence(Ordering::SeqCst);
+            }
+            crate::sync::hint::spin_loop();
+        }
+    }
+
+    /// Offset of the lowest outstanding message below rank `published`; moves the head on the way.
+    pub(super) fn lowest_outstanding(&self, published: u64) -> Option<i64> {
+        loop {
+            let at = self.head()?;
+            // ORDERING: Acquire — pairs with the finishers; what they finished is seen.
+            let done = at.segment.done.load(Ordering::Acquire);
+            if done == FULL {
+                if !at.segment.valid_still(at.base) {
+                    continue;
+                }
+                let Some(next) = at.next() else {
+                    if at.segment.valid_still(at.base) {
+                        return None;
+                    }
+                    continue;
+                };
+                let base_offset = at.segment.base_offset();
+                let run_first = at.segment.is_run_first();
+                // ORDERING: AcqRel — Release: the next segment's base is seen by who reads the head. One winner.
+                let moved = self.head.compare_exchange(
+                    pack_head(at.segment, at.base),
+                    pack_head(next.segment, next.base),
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                );
+                if moved.is_ok() {
+                    if run_first {
+                        self.index.remove(base_offset);
+                    }
+                    if at.segment.retire_passed() {
+                        self.pool.give_back(at.segment);
+                    }
+                }
+                continue;
+            }
+            let slot = (!done).trailing_zeros() as usize;
+            if at.base + slot as u64 >= published {
+                if at.segment.valid_still(at.base) {
+                    return None;
+                }
+                continue;
+            }
+            let offset = at.segment.offset(slot);
+            if at.segment.valid_still(at.base) {
+                return Some(offset);
+            }
+        }
+    }
+}
+
+const _: () = assert!(SLOTS <= 64);

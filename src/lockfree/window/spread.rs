@@ -1,0 +1,713 @@
+//! The exclusive consumer's side when ready, in flight and finished messages are mixed.
+//!
+//! Per segment there are two words of bits, written by the pass holder only: `done` (finished) and `again` (ready, below
+//! `k`). In `[h, k)` a message is finished, ready again, or else in flight; from `k` on it is finished or else
+//! ready. What readers need of it is summed up in a *record*; there are two, and the version in the consume word says
+//! which one holds. Every step writes the other record first and then makes it the current one:
+//!
+//! - a step that does not move the safe offset: by the compare-and-swap of the consume word;
+//! - a step that moves it (commit, complete of the lowest): by the compare-and-swap of the progress word. Until
+//!   the consume word follows, a reader that finds the safe offset above the current record's lowest message takes the other record.
+//!
+//! Against close, which may pass at any time, the slots of `[h, k)` are settled one by one: a loan is set before the step and
+//! ended after it, each by a read-modify-write, and whoever ends the last one of a dead message releases it.
+//! The steps cost time linear in `k - h`; they are the exception (a batch of which some are retried).
+//! Models: requeue_snapshot, requeue_close, complete_lane_close.
+
+use super::batch::{Batch, Place, Sink};
+use super::lane::LaneState;
+use super::{SLOTS, Window};
+use crate::lockfree::meta::{Meta, State};
+use crate::lockfree::words::{self, SPREAD};
+use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
+use crate::types::{Committed, Completed, Outcome, Refusal, Requeued, Target};
+
+/// What the consume word alone cannot say.
+pub(super) struct LaneRecord {
+    version: AtomicU64,
+    finished: AtomicU64,
+    bytes: AtomicU64,
+    in_count: AtomicU64,
+    in_min: AtomicI64,
+    in_max: AtomicI64,
+    again_count: AtomicU64,
+    again_min: AtomicI64,
+    again_max: AtomicI64,
+    above: AtomicU64,
+    fresh: AtomicU64,
+    lowest: AtomicI64,
+}
+
+/// The same, read.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct Cut {
+    pub version: u64,
+    /// Messages finished, and their bytes.
+    pub finished: u64,
+    pub bytes: u64,
+    pub in_count: u64,
+    pub in_min: i64,
+    pub in_max: i64,
+    pub again_count: u64,
+    pub again_min: i64,
+    pub again_max: i64,
+    /// Finished at or above `k`.
+    pub above: u64,
+    /// First rank at or above `k` that is not finished.
+    pub fresh: u64,
+    /// Lowest outstanding offset below `k`, `i64::MAX` if none.
+    pub lowest: i64,
+    pub k: u64,
+}
+
+impl LaneRecord {
+    pub(super) fn new() -> Self {
+        let word = || AtomicU64::new(0);
+        let offset = || AtomicI64::new(0);
+        Self {
+            version: word(),
+            finished: word(),
+            bytes: word(),
+            in_count: word(),
+            in_min: offset(),
+            in_max: offset(),
+            again_count: word(),
+            again_min: offset(),
+            again_max: offset(),
+            above: word(),
+            fresh: word(),
+            lowest: offset(),
+        }
+    }
+
+    fn write(&self, cut: &Cut) {
+        // ORDERING: Release fence, then Relaxed — who reads a word of this version also sees that the version before
+        // the last is over. Published by the consume or progress word. Model: requeue_snapshot
+        if !crate::sync::mutated("record_no_fence") {
+            fence(Ordering::Release);
+        }
+        self.version.store(cut.version, Ordering::Relaxed);
+        self.finished.store(cut.finished, Ordering::Relaxed);
+        self.bytes.store(cut.bytes, Ordering::Relaxed);
+        self.in_count.store(cut.in_count, Ordering::Relaxed);
+        // ORDERING: Relaxed — as above.
+        self.in_min.store(cut.in_min, Ordering::Relaxed);
+        self.in_max.store(cut.in_max, Ordering::Relaxed);
+        self.again_count.store(cut.again_count, Ordering::Relaxed);
+        self.again_min.store(cut.again_min, Ordering::Relaxed);
+        self.again_max.store(cut.again_max, Ordering::Relaxed);
+        // ORDERING: Relaxed — as above.
+        self.above.store(cut.above, Ordering::Relaxed);
+        self.fresh.store(cut.fresh, Ordering::Relaxed);
+        self.lowest.store(cut.lowest, Ordering::Relaxed);
+    }
+
+    /// Means something only if the consume word is the same afterwards.
+    pub(super) fn read(&self, k: u64) -> Cut {
+        // ORDERING: Relaxed — checked by the caller against the consume word.
+        let cut = Cut {
+            version: self.version.load(Ordering::Relaxed),
+            finished: self.finished.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            in_count: self.in_count.load(Ordering::Relaxed),
+            in_min: self.in_min.load(Ordering::Relaxed),
+            in_max: self.in_max.load(Ordering::Relaxed),
+            // ORDERING: Relaxed — as above.
+            again_count: self.again_count.load(Ordering::Relaxed),
+            again_min: self.again_min.load(Ordering::Relaxed),
+            again_max: self.again_max.load(Ordering::Relaxed),
+            above: self.above.load(Ordering::Relaxed),
+            fresh: self.fresh.load(Ordering::Relaxed),
+            lowest: self.lowest.load(Ordering::Relaxed),
+            k,
+        };
+        cut
+    }
+}
+
+/// A word of bits that only the pass holder writes.
+fn write_bits(word: &AtomicU64, bits: u64) {
+    // ORDERING: Release — a closer or a `contains` that acquires it sees what it is about. A swap, since the
+    // puller swaps it at reuse.
+    word.swap(bits, Ordering::Release);
+}
+
+fn read_bits(word: &AtomicU64) -> u64 {
+    // ORDERING: Relaxed — own writes, or the last holder's, ordered by the pass.
+    word.load(Ordering::Relaxed)
+}
+
+impl<T> Place<T> {
+    fn bit(self) -> u64 {
+        1 << self.slot
+    }
+
+    pub(super) fn is_done(self) -> bool {
+        read_bits(&self.segment().done) & self.bit() != 0
+    }
+
+    pub(super) fn is_again(self) -> bool {
+        read_bits(&self.segment().again) & self.bit() != 0
+    }
+
+    fn set_done(self) {
+        let word = &self.segment().done;
+        write_bits(word, read_bits(word) | self.bit());
+    }
+
+    fn set_again(self, on: bool) {
+        let word = &self.segment().again;
+        let bits = read_bits(word);
+        write_bits(word, if on { bits | self.bit() } else { bits & !self.bit() });
+    }
+
+    fn offset(self) -> i64 {
+        self.segment().offset(self.slot)
+    }
+}
+
+impl<T> Window<T> {
+    /// Calls `visit` with the slots of ranks `[h, to)` in order, until it answers false.
+    fn for_ranks(&self, state: &LaneState<T>, to: u64, mut visit: impl FnMut(Place<T>, u64) -> bool) {
+        if state.h_segment.is_null() {
+            return;
+        }
+        let mut segment = state.h_segment;
+        let mut end = state.h_end;
+        for rank in state.h..to {
+            if rank == end {
+                segment = Place { segment, slot: 0 }.segment().next();
+                end += SLOTS;
+            }
+            if !visit(Place { segment, slot: (rank % SLOTS) as usize }, rank) {
+                return;
+            }
+        }
+    }
+
+    /// Calls `visit` with everything in flight, in order.
+    pub(super) fn for_in_flight(&self, state: &LaneState<T>, mut visit: impl FnMut(Place<T>, u64)) {
+        let mut left = state.in_flight;
+        let compact = !state.is_spread();
+        self.for_ranks(state, state.k, |place, rank| {
+            if left > 0 && (compact || !place.is_done() && !place.is_again()) {
+                left -= 1;
+                visit(place, rank);
+            }
+            left > 0
+        });
+    }
+
+    /// Describes the state as the bits and fields say.
+    fn describe(&self, state: &LaneState<T>) -> Cut {
+        let mut cut = Cut {
+            version: state.version,
+            finished: state.finished,
+            bytes: state.finished_bytes,
+            above: state.above,
+            fresh: state.k,
+            lowest: i64::MAX,
+            k: state.k,
+            ..Cut::default()
+        };
+        let to = if state.above > 0 { state.seen } else { state.k };
+        self.for_ranks(state, to, |place, rank| {
+            if rank >= state.k {
+                cut.fresh = rank;
+                let more = place.is_done();
+                cut.fresh += u64::from(more);
+                return more;
+            }
+            if place.is_done() {
+                return true;
+            }
+            let offset = place.offset();
+            cut.lowest = cut.lowest.min(offset);
+            let (count, min, max) = if place.is_again() {
+                (&mut cut.again_count, &mut cut.again_min, &mut cut.again_max)
+            } else {
+                (&mut cut.in_count, &mut cut.in_min, &mut cut.in_max)
+            };
+            if *count == 0 {
+                *min = offset;
+            }
+            *count += 1;
+            *max = offset;
+            true
+        });
+        cut
+    }
+
+    /// Moves `h` over what is finished, and `k` with it where it must.
+    fn settle_h(&self, state: &mut LaneState<T>) {
+        let (mut h, mut above) = (state.h, state.above);
+        let finished_from_h = state.finished - state.h;
+        if finished_from_h > 0 {
+            let seen = state.seen;
+            self.for_ranks(state, seen, |place, rank| {
+                let done = place.is_done();
+                if done {
+                    h = rank + 1;
+                    above -= u64::from(rank >= state.k);
+                }
+                done
+            });
+        }
+        state.h = h;
+        state.above = above;
+        while state.k < state.h {
+            if state.k == state.k_end {
+                self.next_k(state);
+            }
+            state.k = state.h.min(state.k_end);
+        }
+    }
+
+    /// Writes the record of the new state and makes it current. Err if the queue was closed before.
+    /// `state` is the new state but for its version; `from` is the consume word before.
+    fn flip(&self, state: &mut LaneState<T>, from: u64) -> Result<(), ()> {
+        self.prepare(state);
+        self.set_consume(from, state.consume(state.k))
+    }
+
+    fn prepare(&self, state: &mut LaneState<T>) {
+        state.version += 1;
+        let cut = self.describe(state);
+        self.records[(state.version & 1) as usize].write(&cut);
+    }
+
+    /// The slot of an in-flight message, or what to answer.
+    fn in_flight_at(&self, state: &LaneState<T>, target: Target) -> Result<(Place<T>, u64), Outcome> {
+        let (at, slot) = self.find(target.offset).ok_or(Outcome::Unknown)?;
+        let rank = at.base + slot as u64;
+        let place = Place::new(at.segment, slot);
+        if rank < state.h || rank >= state.k || place.is_done() || place.is_again() {
+            return Err(Outcome::Unknown);
+        }
+        let delivery = at.segment.load_meta(slot).delivery();
+        if target.delivery != 0 && target.delivery != delivery {
+            return Err(Outcome::Stale);
+        }
+        Ok((place, rank))
+    }
+
+    /// Makes some in-flight messages ready again (W6), in one step.
+    pub(crate) fn lane_requeue(
+        &self,
+        state: &mut LaneState<T>,
+        targets: impl Iterator<Item = Target>,
+        plus: u8,
+        mut each: impl FnMut(usize, Outcome),
+        mut sink: impl Sink<T>,
+    ) -> Result<Requeued, Refusal> {
+        let from = state.consume(state.k);
+        let was_spread = state.is_spread();
+        let mut answer = Requeued::default();
+        let (mut lowest, mut bytes) = (u64::MAX, 0);
+        state.list.clear();
+        for (index, target) in targets.enumerate() {
+            let outcome = match self.in_flight_at(state, target) {
+                Ok((place, rank)) => {
+                    place.set_again(true);
+                    state.list.push(place);
+                    lowest = lowest.min(rank);
+                    bytes += u64::from(place.segment().size(place.slot));
+                    answer.requeued += 1;
+                    Outcome::Won
+                }
+                Err(outcome) => {
+                    answer.unknown += u32::from(outcome == Outcome::Unknown);
+                    answer.stale += u32::from(outcome == Outcome::Stale);
+                    outcome
+                }
+            };
+            each(index, outcome);
+        }
+        let chosen = std::mem::take(&mut state.list);
+        let count = chosen.len() as u64;
+        state.in_flight -= count;
+        state.in_bytes -= bytes;
+        let result = if count == 0 {
+            if self.progress_closed() { Err(()) } else { Ok(()) }
+        } else if !was_spread && count == state.k - lowest {
+            // The last ones, all of them: ready is one run again.
+            for place in &chosen {
+                place.set_again(false);
+                let meta = place.segment().load_meta(place.slot).with_attempts_plus(plus);
+                // ORDERING: Relaxed — below `k` but in flight: the closer leaves it to us; published by the swap.
+                place.segment().meta[place.slot].swap(meta.0, Ordering::Relaxed);
+            }
+            let moved = self.set_consume(from, state.consume(lowest));
+            if moved.is_ok() {
+                self.move_k_down(state, lowest);
+            } else {
+                self.end_loans(&chosen, 0, &mut sink);
+            }
+            moved
+        } else {
+            state.again += count;
+            let moved = self.flip(state, from);
+            if moved.is_err() {
+                state.again -= count;
+            }
+            self.end_loans(&chosen, plus, &mut sink);
+            moved
+        };
+        state.list = chosen;
+        result.map(|()| answer).map_err(|()| Refusal::Closed)
+    }
+
+    fn move_k_down(&self, state: &mut LaneState<T>, k: u64) {
+        let at = self.segment_of(k, Some(state.h_at())).expect("an unfinished rank has a segment");
+        state.k = k;
+        state.k_segment = at.segment;
+        state.k_end = at.base + SLOTS;
+    }
+
+    /// The loans of slots below `k` end: whoever comes second, this or the closer, releases a dead one.
+    fn end_loans(&self, places: &[Place<T>], plus: u8, sink: &mut impl Sink<T>) {
+        let mut released = 0;
+        for place in places {
+            let segment = place.segment();
+            let mut meta = segment.load_meta(place.slot);
+            loop {
+                let to = meta.with_state(State::Ready).with_loans(0).with_attempts_plus(plus);
+                match segment.move_meta(place.slot, meta, to) {
+                    Ok(()) => break,
+                    Err(now) => meta = now,
+                }
+            }
+            if meta.is_dead() {
+                released += 1;
+                // SAFETY: dead, and the last loan ended by our step.
+                let payload = unsafe { segment.take_payload(place.slot) };
+                sink.give(place.offset(), payload);
+            }
+        }
+        if released > 0 {
+            Self::add_released(&self.tallies[0], released);
+        }
+    }
+
+    /// Finishes in-flight messages, each in one step (W7).
+    pub(crate) fn lane_complete(
+        &self,
+        state: &mut LaneState<T>,
+        targets: impl Iterator<Item = Target>,
+        mut each: impl FnMut(usize, Outcome),
+        mut sink: impl Sink<T>,
+    ) -> Result<Completed, Refusal> {
+        let mut answer = Completed {
+            safe_offset: 0,
+            finished: 0,
+            unknown: 0,
+            stale: 0,
+            ready: 0,
+        };
+        let mut closed = self.progress_closed();
+        let mut moved = None;
+        for (index, target) in targets.enumerate() {
+            let outcome = match self.in_flight_at(state, target) {
+                Ok((place, rank)) => {
+                    if !closed {
+                        match self.complete_one(state, place, rank) {
+                            Ok(safe) => moved = safe.or(moved),
+                            Err(()) => closed = true,
+                        }
+                    }
+                    // Finished or closed: this delivery's loan is over, and it was the only one.
+                    self.release_one(state, place, closed, &mut sink);
+                    if closed { Outcome::Unknown } else { Outcome::Won }
+                }
+                Err(outcome) => outcome,
+            };
+            match outcome {
+                Outcome::Won => answer.finished += 1,
+                Outcome::Unknown => answer.unknown += 1,
+                Outcome::Stale => answer.stale += 1,
+            }
+            each(index, outcome);
+        }
+        if state.h >= state.h_end && !state.h_segment.is_null() {
+            self.recycle(state);
+        }
+        if closed && answer.finished == 0 {
+            return Err(Refusal::Closed);
+        }
+        answer.safe_offset = moved.unwrap_or_else(|| self.safe_offset());
+        Ok(answer)
+    }
+
+    fn release_one(
+        &self,
+        state: &mut LaneState<T>,
+        place: Place<T>,
+        closed: bool,
+        sink: &mut impl Sink<T>,
+    ) {
+        let size = u64::from(place.segment().size(place.slot));
+        if closed {
+            place.set_done();
+            state.in_flight -= 1;
+            state.in_bytes -= size;
+            // Counted so that the sums still add up for `for_in_flight`.
+            state.finished += 1;
+        }
+        // SAFETY: it was in flight, lent to us alone; the step (or the close) left the release to us.
+        let payload = unsafe { place.segment().take_payload(place.slot) };
+        sink.give(place.offset(), payload);
+        Self::add_released(&self.tallies[0], 1);
+    }
+
+    /// Answers the safe offset if this moved it. Err if the queue was closed before.
+    fn complete_one(
+        &self,
+        state: &mut LaneState<T>,
+        place: Place<T>,
+        rank: u64,
+    ) -> Result<Option<i64>, ()> {
+        let mut moved = None;
+        let from = state.consume(state.k);
+        let spread = state.is_spread();
+        let size = u64::from(place.segment().size(place.slot));
+        let before = (state.h, state.k, state.above);
+        if rank != state.h {
+            place.set_done();
+            self.count_one(state, size);
+            if self.flip(state, from).is_err() {
+                self.uncount_one(state, size);
+                return Err(());
+            }
+        } else if !spread {
+            let next = self.next_safe(state, rank + 1);
+            let safe = self.raise_progress(next).ok_or(())?;
+            place.set_done();
+            self.count_one(state, size);
+            state.h += 1;
+            moved = Some(self.look_again_at_end(state, safe));
+        } else {
+            // The lowest of a spread state: the record first, then the safe offset decides, then the word follows.
+            place.set_done();
+            self.count_one(state, size);
+            self.settle_h(state);
+            self.prepare(state);
+            let next = self.lowest_safe(state);
+            let Some(safe) = self.raise_progress(next) else {
+                (state.h, state.above) = (before.0, before.2);
+                self.uncount_one(state, size);
+                return Err(());
+            };
+            // Closed meanwhile or not, the step is decided.
+            let _ = self.set_consume(from, state.consume(state.k));
+            moved = Some(self.look_again_at_end(state, safe));
+        }
+        self.tell(state, 0);
+        Ok(moved)
+    }
+
+    fn look_again_at_end(&self, state: &mut LaneState<T>, safe: i64) -> i64 {
+        if state.seen == state.h { self.look_again(state, state.h, safe) } else { safe }
+    }
+
+    fn count_one(&self, state: &mut LaneState<T>, size: u64) {
+        state.in_flight -= 1;
+        state.in_bytes -= size;
+        state.finished += 1;
+        state.finished_bytes += size;
+    }
+
+    fn uncount_one(&self, state: &mut LaneState<T>, size: u64) {
+        state.in_flight += 1;
+        state.in_bytes += size;
+        state.finished -= 1;
+        state.finished_bytes -= size;
+    }
+
+    /// The safe offset of a state whose `h` is settled.
+    fn lowest_safe(&self, state: &mut LaneState<T>) -> i64 {
+        if state.h < state.k { self.offset_of(state, state.h) } else { self.next_safe(state, state.h) }
+    }
+
+    /// Commit of a spread state; something is in flight.
+    #[cold]
+    pub(super) fn spread_commit(
+        &self,
+        state: &mut LaneState<T>,
+        mut sink: impl Sink<T>,
+    ) -> Result<Committed, Refusal> {
+        let from = state.consume(state.k);
+        let before = (state.h, state.above);
+        let mut list = std::mem::take(&mut state.list);
+        list.clear();
+        self.for_in_flight(state, |place, _| list.push(place));
+        let finished = state.in_flight;
+        list.iter().for_each(|place| place.set_done());
+        state.finished += finished;
+        state.finished_bytes += state.in_bytes;
+        (state.in_flight, state.in_bytes) = (0, 0);
+        self.settle_h(state);
+        let next = self.lowest_safe(state);
+        self.prepare(state);
+        let decided = if state.h == before.0 {
+            // A lower message is ready: the safe offset stays.
+            let open = !self.progress_closed() && self.set_consume(from, state.consume(state.k)).is_ok();
+            open.then_some(next)
+        } else {
+            self.raise_progress(next).map(|safe| {
+                // Decided, closed meanwhile or not.
+                let _ = self.set_consume(from, state.consume(state.k));
+                self.look_again_at_end(state, safe)
+            })
+        };
+        for place in &list {
+            // SAFETY: in flight until this commit, lent to us alone; finished, or closed with the release left to us.
+            let payload = unsafe { place.segment().take_payload(place.slot) };
+            sink.give(place.offset(), payload);
+        }
+        state.list = list;
+        let Some(safe_offset) = decided else {
+            (state.h, state.above) = before;
+            Self::add_released(&self.tallies[0], finished);
+            return Err(Refusal::Closed);
+        };
+        self.tell(state, finished);
+        if state.h >= state.h_end {
+            self.recycle(state);
+        }
+        Ok(Committed::Finished { safe_offset, finished: finished as u32 })
+    }
+
+    /// Rollback of a spread state: from the lowest outstanding message on, everything not finished is ready.
+    #[cold]
+    pub(super) fn spread_rollback(
+        &self,
+        state: &mut LaneState<T>,
+        sink: &mut impl Sink<T>,
+    ) -> Result<(), Refusal> {
+        let from = state.consume(state.k);
+        let old_k = state.k;
+        let old = (state.k_segment, state.k_end, state.again, state.above);
+        let old_in = (state.in_flight, state.in_bytes);
+        (state.in_flight, state.in_bytes, state.again) = (0, 0, 0);
+        state.above = state.finished - state.h;
+        (state.k, state.k_segment, state.k_end) = (state.h, state.h_segment, state.h_end);
+        if self.flip(state, from).is_err() {
+            state.k = old_k;
+            (state.k_segment, state.k_end, state.again, state.above) = old;
+            (state.in_flight, state.in_bytes) = old_in;
+            self.lane_close(state, sink);
+            return Err(Refusal::Closed);
+        }
+        // Above `k` the bits mean nothing; they must be gone before `k` comes this way again.
+        self.for_ranks(state, old_k, |place, _| {
+            place.set_again(false);
+            true
+        });
+        Ok(())
+    }
+
+    /// Take of a spread state: first what is ready below `k`, then from `k` on.
+    #[cold]
+    pub(super) fn spread_take<'b>(
+        &'b self,
+        state: &'b mut LaneState<T>,
+        n: usize,
+        now_ms: i64,
+    ) -> Result<Batch<'b, T>, Refusal> {
+        self.lane_may_take()?;
+        state.seen = self.published();
+        let from = state.consume(state.k);
+        let old = (state.k, state.k_segment, state.k_end, state.above);
+        let mut list = std::mem::take(&mut state.list);
+        list.clear();
+        let (mut k, mut passed) = (state.k, 0);
+        self.for_ranks(state, state.seen, |place, rank| {
+            if list.len() == n {
+                return false;
+            }
+            if rank >= state.k {
+                k = rank + 1;
+                passed += u64::from(place.is_done());
+            }
+            if !place.is_done() && (rank >= state.k || place.is_again()) {
+                list.push(place);
+            }
+            true
+        });
+        if list.is_empty() {
+            state.list = list;
+            return match self.lane_idle(state) {
+                Ok(()) => Err(Refusal::Empty),
+                Err(()) => self.lane_take(state, n, now_ms),
+            };
+        }
+        let again = list.iter().filter(|place| place.is_again()).count();
+        let bytes: u64 = list.iter().map(|place| u64::from(place.segment().size(place.slot))).sum();
+        for (index, place) in list.iter().enumerate() {
+            self.lend(*place, index < again);
+        }
+        state.again -= again as u64;
+        state.above -= passed;
+        state.in_flight += list.len() as u64;
+        state.in_bytes += bytes;
+        while state.k < k {
+            if state.k == state.k_end {
+                self.next_k(state);
+            }
+            state.k = k.min(state.k_end);
+        }
+        let flipped = self.flip(state, from);
+        if flipped.is_err() {
+            (state.k, state.k_segment, state.k_end, state.above) = old;
+            state.again += again as u64;
+            state.in_flight -= list.len() as u64;
+            state.in_bytes -= bytes;
+            list[..again].iter().for_each(|place| place.set_again(true));
+            self.end_loans(&list[..again], 0, &mut super::batch::DropSink);
+        }
+        state.list = list;
+        flipped.map_err(|()| Refusal::Closed)?;
+        // ORDERING: Relaxed — a gauge.
+        self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);
+        Ok(Batch::list(&state.list))
+    }
+
+    /// One more delivery of a ready message; below `k` the closer may be about to pass.
+    fn lend(&self, place: Place<T>, below_k: bool) {
+        let segment = place.segment();
+        let mut meta = segment.load_meta(place.slot);
+        let lent = |meta: Meta| meta.with_state(State::InFlight).with_loans(1).with_next_delivery();
+        if !below_k {
+            // ORDERING: Relaxed — as `lane_take`.
+            segment.meta[place.slot].store(lent(meta).0, Ordering::Relaxed);
+            return;
+        }
+        place.set_again(false);
+        // A dead one may be released already; the loan then means nothing, and the flip below fails.
+        while !meta.is_dead() {
+            match segment.move_meta(place.slot, meta, lent(meta)) {
+                Ok(()) => return,
+                Err(now) => meta = now,
+            }
+        }
+    }
+
+    /// Whether anything is ready.
+    pub(crate) fn has_ready(&self) -> bool {
+        loop {
+            // ORDERING: Acquire — the record of this word is seen.
+            let consume = self.take.consume.load(Ordering::Acquire);
+            let published = self.published();
+            if consume & SPREAD == 0 {
+                return published > words::rank(consume);
+            }
+            let cut = self.records[words::record_of(consume)].read(words::rank(consume));
+            // ORDERING: Acquire fence, Relaxed load — pairs with the fence in `LaneRecord::write`.
+            fence(Ordering::Acquire);
+            if self.take.consume.load(Ordering::Relaxed) == consume {
+                return cut.again_count > 0 || published > cut.k + cut.above;
+            }
+            crate::sync::hint::spin_loop();
+        }
+    }
+}
