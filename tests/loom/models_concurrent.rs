@@ -240,7 +240,7 @@ pub fn advance_complete() {
 }
 
 /// A thread names a message whose segment is finished, given to the pool and filled again meanwhile.
-pub fn recycle_late_complete() {
+pub fn recycle() {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0, 1]);

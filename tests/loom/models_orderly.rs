@@ -61,7 +61,26 @@ pub fn put_commit() {
     scene.log.take(&mut turn, 1).expect("one ready");
     let puller = scene.spawn(2, |log, queue, ledger| {
         let mut puller = queue.puller().expect("the only puller");
-        log.put(&mut puller, ledger, &[sized(3), sized(5)]).expect("open");
+        log.put(&mut puller, ledger, &[sized(1), sized(2)]).expect("open");
+    });
+    let mut log = scene.beside();
+    log.commit(&mut turn).expect("open");
+    drop(log);
+    puller.join().expect("puller");
+    scene.log.end_turn(turn);
+    scene.finish([]);
+}
+
+/// The same above a gap: at rest the safe offset is that of the first message, whoever was last (W3).
+pub fn put_gap_commit() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 1).expect("one ready");
+    let puller = scene.spawn(2, |log, queue, ledger| {
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(5)]).expect("open");
     });
     let mut log = scene.beside();
     log.commit(&mut turn).expect("open");
@@ -105,7 +124,7 @@ pub fn take_close() {
 }
 
 /// Of a take that finds nothing and a put exactly one side goes on (W11).
-pub fn take_empty_put() {
+pub fn take_nothing_put() {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -125,7 +144,7 @@ pub fn take_empty_put() {
 }
 
 /// The end of a turn and a put: what is ready has somebody scheduled for it.
-pub fn end_turn_put() {
+pub fn end_put() {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -234,6 +253,107 @@ pub fn requeue_snapshot() {
     scene.finish([]);
 }
 
+/// A requeue is before the close, or answered Closed; the payloads go exactly once either way.
+pub fn requeue_close() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1, 2]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 3).expect("ready");
+    let closer = scene.spawn(2, |log, queue, _| {
+        log.close(queue).expect("the only close");
+    });
+    let mut log = scene.beside();
+    let _ = log.requeue(&mut turn, &[(1, 0)], 1);
+    let _ = log.take(&mut turn, 1);
+    log.end_turn(turn);
+    drop(log);
+    scene.finish([closer]);
+}
+
+/// A completion out of order by the turn holder, and a close.
+pub fn complete_lane_close() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1, 2]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 3).expect("ready");
+    let closer = scene.spawn(2, |log, queue, _| {
+        log.close(queue).expect("the only close");
+    });
+    let mut log = scene.beside();
+    let _ = log.complete_held(&mut turn, &[(1, 0)]);
+    let _ = log.complete_held(&mut turn, &[(0, 0)]);
+    log.end_turn(turn);
+    drop(log);
+    scene.finish([closer]);
+}
+
+/// A rollback is before the close, or answered Closed.
+pub fn rollback_close() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1, 2]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 2).expect("ready");
+    let closer = scene.spawn(2, |log, queue, _| {
+        log.close(queue).expect("the only close");
+    });
+    let mut log = scene.beside();
+    let _ = log.rollback(&mut turn);
+    log.end_turn(turn);
+    drop(log);
+    scene.finish([closer]);
+}
+
+/// A snapshot while the turn holder completes out of order, the lowest last: one cut each time.
+pub fn complete_lane_snapshot() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1, 2]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 3).expect("ready");
+    scene.log.complete_held(&mut turn, &[(1, 0)]).expect("open");
+    let observer = scene.spawn(2, |log, queue, _| {
+        log.snapshot(queue);
+    });
+    let mut log = scene.beside();
+    log.complete_held(&mut turn, &[(0, 0)]).expect("open");
+    drop(log);
+    observer.join().expect("observer");
+    scene.log.end_turn(turn);
+    scene.finish([]);
+}
+
+/// A turn put down by one thread and taken up by another that races for it with a third.
+pub fn token_round() {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 1).expect("one ready");
+    let token = turn.suspend();
+    let other = scene.spawn(2, move |log, queue, _| match queue.resume_turn(token) {
+        Ok(mut turn) => {
+            let _ = log.commit(&mut turn);
+            log.end_turn(turn);
+        }
+        Err(refusal) => assert!(matches!(refusal, Refusal::Busy | Refusal::Stale)),
+    });
+    let mut log = scene.beside();
+    match queue.resume_turn(token) {
+        Ok(mut turn) => {
+            let _ = log.commit(&mut turn);
+            log.end_turn(turn);
+        }
+        Err(refusal) => assert!(matches!(refusal, Refusal::Busy | Refusal::Stale)),
+    }
+    drop(log);
+    other.join().expect("the other thread");
+    assert_eq!(queue.resume_turn(token).err(), Some(Refusal::Stale), "somebody ended it");
+    scene.finish([]);
+}
+
 /// Exactly the later of an advance and the commit that empties the queue tells the new offset (W9).
 pub fn advance_commit() {
     let mut scene = Scene::orderly();
@@ -280,7 +400,7 @@ pub fn close_close() {
 }
 
 /// Exactly one of `close` and the end of the turn tells that hand-over is due (T2).
-pub fn end_turn_close() {
+pub fn end_close() {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -296,7 +416,7 @@ pub fn end_turn_close() {
 }
 
 /// No turn begins on a queue that was handed over.
-pub fn begin_turn_close() {
+pub fn begin_close() {
     let scene = Scene::orderly();
     let closer = scene.spawn(2, |log, queue, _| {
         log.close(queue).expect("the only close");
@@ -328,7 +448,7 @@ pub fn begin_begin_end() {
 }
 
 /// A batch, its consumer and an observer of the single reads.
-pub fn put_take_reads() {
+pub fn reads_bounds() {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -352,7 +472,7 @@ pub fn put_take_reads() {
 }
 
 /// Segments go back to the pool and come again while an observer is still walking them.
-pub fn recycle_observer() {
+pub fn late_reader() {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1]);
     let queue = Arc::clone(&scene.queue);

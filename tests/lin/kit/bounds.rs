@@ -1,9 +1,9 @@
-//! The weak reads (W8): never below what was outstanding when the read began, never above that plus what
+//! Bounds for what is not a step of its own: the single reads, and the weak ones (W8): never below what was outstanding when the read began, never above that plus what
 //! was put, or was still being finished, while it ran. With no call running that is exact.
 
 use std::collections::BTreeMap;
 
-use lanekeeper::process_queue::Outcome;
+use lanekeeper::process_queue::{Outcome, Refusal};
 
 use super::checker::Order;
 use super::history::{Event, Step};
@@ -25,7 +25,10 @@ pub fn check(events: &[Event], order: Order) -> Result<(), String> {
             Step::Count(count) => count as i64,
             Step::Bytes(bytes) => bytes as i64,
             Step::Span(span) => span,
-            _ => continue,
+            _ => {
+                not_behind(events, index, order)?;
+                continue;
+            }
         };
         let (low, high) = bounds(events, &lives, closed, index, order);
         if told < low || told > high {
@@ -33,6 +36,56 @@ pub fn check(events: &[Event], order: Order) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The single reads never go back, and are never behind a call that returned before.
+fn not_behind(events: &[Event], read: usize, order: Order) -> Result<(), String> {
+    let before = || (0..events.len()).filter(|&other| precedes(events, other, read, order));
+    let behind = match events[read].step {
+        Step::Safe(safe) | Step::SafeAnswer(safe) => {
+            before().filter_map(|other| safe_told(&events[other].step)).any(|told| told > safe)
+        }
+        Step::PullOffset(pull) => {
+            before().filter_map(|other| pull_told(&events[other].step)).any(|told| told > pull)
+        }
+        Step::IsClosed(false) => before().any(|other| tells_closed(&events[other].step)),
+        _ => false,
+    };
+    match behind {
+        true => Err(format!("{:?} is behind a call before it\n{events:#?}", events[read])),
+        false => Ok(()),
+    }
+}
+
+fn safe_told(step: &Step) -> Option<i64> {
+    match step {
+        Step::Commit { safe, .. } | Step::Close { safe, .. } => Some(*safe),
+        Step::SafeAnswer(safe) | Step::Safe(safe) => Some(*safe),
+        Step::Advance { safe, .. } => *safe,
+        _ => None,
+    }
+}
+
+fn pull_told(step: &Step) -> Option<i64> {
+    match step {
+        Step::Put { batch, refused, .. } => {
+            let refused = |offset: i64| refused.iter().any(|(other, _)| *other == offset);
+            batch.iter().filter(|(offset, _)| !refused(*offset)).map(|(offset, _)| offset + 1).max()
+        }
+        Step::Advance { next, .. } => Some(*next),
+        Step::PullOffset(pull) => Some(*pull),
+        _ => None,
+    }
+}
+
+fn tells_closed(step: &Step) -> bool {
+    match step {
+        Step::Close { .. } | Step::CloseRefused | Step::ClosedAnswer | Step::IsClosed(true) => true,
+        Step::PutRefused(refusal) | Step::TakeRefused { refusal, .. } => *refusal == Refusal::Closed,
+        Step::AdvanceRefused { refusal, .. } => *refusal == Refusal::Closed,
+        Step::Begin(answer) => *answer == Err(Refusal::Closed),
+        _ => false,
+    }
 }
 
 fn lives(events: &[Event]) -> BTreeMap<i64, Life> {

@@ -20,6 +20,8 @@ pub struct Got {
 pub enum Step {
     Put { batch: Vec<(i64, u32)>, refused: Vec<(i64, RefusedBecause)>, put: Put },
     PutRefused(Refusal),
+    /// The second half of a `put` into an empty queue above a gap: the safe offset goes along (W3).
+    PutCarries,
     Advance { next: i64, safe: Option<i64> },
     AdvanceRefused { next: i64, refusal: Refusal },
     Begin(Result<(), Refusal>),
@@ -44,6 +46,8 @@ pub enum Step {
     PullOffset(i64),
     IsClosed(bool),
     IsStopped(bool),
+    /// The words that single reads answer, when no other call runs.
+    AtRest { safe: i64, pull: i64, closed: bool },
     Contains { offset: i64, answer: bool },
     HasReady(bool),
     Snapshot(Box<Snapshot>),

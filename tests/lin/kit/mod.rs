@@ -7,4 +7,5 @@ pub mod checker;
 pub mod history;
 pub mod payload;
 pub mod record;
+pub mod scenario;
 pub mod spec;

@@ -64,17 +64,18 @@ impl Log {
             refused.push((offset, why));
         });
         let end = self.end();
-        let step = match &answer {
+        let steps = match &answer {
             Ok(put) => {
                 assert!(batch.is_empty(), "Ok empties the batch");
-                Step::Put { batch: messages.to_vec(), refused, put: *put }
+                let put = Step::Put { batch: messages.to_vec(), refused, put: *put };
+                vec![put, Step::PutCarries]
             }
             Err(error) => {
                 assert_eq!(batch.len(), messages.len(), "an error leaves the batch");
-                Step::PutRefused(refusal_of(error))
+                vec![Step::PutRefused(refusal_of(error))]
             }
         };
-        self.push(end, [step]);
+        self.push(end, steps);
         answer
     }
 
@@ -410,9 +411,10 @@ impl Log {
     /// Everything there is to read, when no other call runs.
     pub fn everything(&mut self, queue: &Queue) {
         self.snapshot(queue);
-        self.safe(queue);
-        self.pull_offset(queue);
-        self.is_closed(queue);
+        self.call(
+            || (queue.safe_offset(), queue.pull_offset(), queue.is_closed()),
+            |&(safe, pull, closed)| vec![Step::AtRest { safe, pull, closed }],
+        );
         self.has_ready(queue);
         self.count(queue);
         self.bytes(queue);

@@ -57,6 +57,13 @@ impl Spec {
         self.messages.keys().next().copied().unwrap_or(self.pull)
     }
 
+    /// W3 at rest: the safe offset is the lowest outstanding one, or the pull offset.
+    fn carry(&mut self) {
+        if !self.closed {
+            self.safe = self.safe.max(self.lowest());
+        }
+    }
+
     fn held(&self, held: Held) -> impl DoubleEndedIterator<Item = i64> + '_ {
         self.messages.iter().filter(move |(_, message)| message.held == held).map(|(&offset, _)| offset)
     }
@@ -75,6 +82,10 @@ impl Spec {
         match step {
             Step::Put { batch, refused, put } => self.put(batch, refused, put),
             Step::PutRefused(refusal) => self.puller_refused(*refusal),
+            Step::PutCarries => {
+                self.carry();
+                true
+            }
             Step::Advance { next, safe } => self.advance(*next, *safe),
             Step::AdvanceRefused { next, refusal } => match refusal {
                 Refusal::Stale => !self.closed && !self.stopped && *next < self.pull,
@@ -146,7 +157,7 @@ impl Spec {
         let before = (self.pull, self.safe);
         self.pull = next;
         if before.0 != next {
-            self.safe = self.safe.max(self.lowest());
+            self.carry();
         }
         safe == (self.safe != before.1).then_some(self.safe)
     }
@@ -170,12 +181,11 @@ impl Spec {
         let expected = if self.closed {
             TurnEnd::HandOver
         } else if self.any_ready() || self.noted {
-            self.scheduled = true;
             TurnEnd::RunAgain
         } else {
-            self.scheduled = false;
             TurnEnd::Nothing
         };
+        self.scheduled = self.any_ready();
         let legal = self.turn && expected == answer;
         self.turn = false;
         self.noted = false;
@@ -218,7 +228,7 @@ impl Spec {
             return false;
         }
         self.messages.retain(|_, message| message.held != Held::InFlight);
-        self.safe = self.lowest();
+        self.carry();
         safe == self.safe
     }
 
@@ -260,7 +270,7 @@ impl Spec {
         });
         if expected == Outcome::Won {
             self.messages.remove(&offset);
-            self.safe = self.safe.max(self.lowest());
+            self.carry();
         }
         !self.closed && expected == outcome
     }
@@ -283,7 +293,7 @@ impl Spec {
         }
         if sent {
             self.messages.remove(&offset);
-            self.safe = self.safe.max(self.lowest());
+            self.carry();
         } else {
             message.held = Held::Ready;
             message.attempts = message.attempts.saturating_add(1);
@@ -293,7 +303,7 @@ impl Spec {
 
     fn close(&mut self, safe: i64, hand_over: bool) -> bool {
         let legal = !self.closed;
-        self.safe = self.safe.max(self.lowest());
+        self.carry();
         self.closed = true;
         self.messages.clear();
         legal && safe == self.safe && hand_over != self.turn
@@ -301,12 +311,15 @@ impl Spec {
 
     fn read(&self, step: &Step) -> bool {
         match step {
-            Step::Safe(safe) => *safe == self.safe,
-            // Computed after this call's own step, by it or by a later call (W3: may lag, never leads).
-            Step::SafeAnswer(safe) => *safe <= self.safe,
-            Step::PullOffset(pull) => *pull == self.pull,
-            Step::IsClosed(closed) => *closed == self.closed,
-            Step::IsStopped(stopped) => *stopped == self.stopped,
+            // May lag while calls overlap, never leads (W3); `bounds` checks that it is not behind what
+            // was told before.
+            Step::Safe(safe) | Step::SafeAnswer(safe) => *safe <= self.safe,
+            Step::PullOffset(pull) => *pull <= self.pull,
+            Step::IsClosed(closed) => !*closed || self.closed,
+            Step::IsStopped(stopped) => !*stopped || self.stopped || self.closed,
+            Step::AtRest { safe, pull, closed } => {
+                (*safe, *pull, *closed) == (self.safe, self.pull, self.closed)
+            }
             Step::Contains { offset, answer } => {
                 *answer == self.messages.get(offset).is_some_and(|m| m.held == Held::Ready)
             }
