@@ -44,7 +44,7 @@ macro_rules! layout {
         let $type { $($field: _),* } = $type::default();
         let name = stringify!($type);
         let size = size_of::<$type>();
-        let _ = writeln!($text, "LK_LAYOUT({name}_size, sizeof({name}) == {size});");
+        let _ = writeln!($text, "LK_LAYOUT(sizeof_{name}, sizeof({name}) == {size});");
         $(
             let field = stringify!($field);
             let offset = offset_of!($type, $field);
@@ -217,7 +217,7 @@ fn layout_of_every_struct_is_asserted_in_c() {
     let mut seen = 0;
     for name in structs.filter_map(|rest| rest.strip_suffix(" {")) {
         assert!(
-            rendered.contains(&format!("LK_LAYOUT({name}_size,")),
+            rendered.contains(&format!("LK_LAYOUT(sizeof_{name},")),
             "{name} is not asserted"
         );
         seen += 1;
