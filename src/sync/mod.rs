@@ -25,6 +25,7 @@
 #[cfg(all(lk_loom, lk_shuttle))]
 compile_error!("lk_loom and lk_shuttle exclude each other");
 
+pub mod blocking;
 #[cfg(any(lk_loom, lk_shuttle))]
 mod model;
 mod mutation;

@@ -1,0 +1,183 @@
+//! Who may name what: layers, the facade, unsafe code, the outside world.
+
+use crate::source::{File, line_of, words};
+
+/// Modules of the core, lowest layer first. A module names those of lower layers only.
+const LAYERS: &[&[&str]] = &[
+    &["sync", "config_consts"],
+    &["types", "java"],
+    &["lockfree"],
+    &["process_queue"],
+    &["select"],
+    &["broker"],
+    &["docs"],
+];
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|modules| modules.contains(&module))
+}
+
+/// The top-level module a file of the core belongs to.
+fn module_of(path: &str) -> Option<&str> {
+    let inside = path.strip_prefix("src/")?;
+    let first = inside.split('/').next()?;
+    let module = first.strip_suffix(".rs").unwrap_or(first);
+    (module != "lib").then_some(module)
+}
+
+/// How deep the module of a file lies: 1 for `src/types.rs` and `src/lockfree/mod.rs`.
+fn depth_of(path: &str) -> usize {
+    let parts = path.split('/').count() - 1;
+    if path.ends_with("/mod.rs") { parts - 1 } else { parts }
+}
+
+pub fn layers(files: &[File]) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in files {
+        let Some(module) = module_of(&file.path) else { continue };
+        let Some(own) = layer(module) else {
+            found.push(file.at(0, format!("`{module}` has no layer in tests/tidy")));
+            continue;
+        };
+        for (position, named) in named_modules(file) {
+            if named == module {
+                continue;
+            }
+            if layer(named).is_some_and(|other| other >= own) {
+                let line = line_of(&file.code, position);
+                found.push(file.at(line, format!("`{module}` may not name `{named}`")));
+            }
+        }
+    }
+    found
+}
+
+/// Top-level modules that the file names through `crate::` or enough `super::`.
+fn named_modules(file: &File) -> Vec<(usize, &str)> {
+    let up = "super::".repeat(depth_of(&file.path));
+    let mut found = Vec::new();
+    for prefix in ["crate::", &up] {
+        for (at, _) in file.code.match_indices(prefix) {
+            let rest = &file.code[at + prefix.len()..];
+            let names = match rest.strip_prefix('{') {
+                Some(group) => group.split('}').next().unwrap_or_default().split(',').collect(),
+                None => vec![rest],
+            };
+            found.extend(names.into_iter().map(|name| (at, first_name(name))));
+        }
+    }
+    found
+}
+
+fn first_name(path: &str) -> &str {
+    let path = path.trim_start();
+    let end = path.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(path.len());
+    &path[..end]
+}
+
+/// Paths of std that the code names: `std::sync::Arc` as `std::sync`, groups taken apart.
+fn std_modules(file: &File) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    for root in ["std", "core", "alloc"] {
+        for at in words(&file.code, root) {
+            let Some(rest) = file.code[at + root.len()..].strip_prefix("::") else { continue };
+            match rest.strip_prefix('{') {
+                Some(group) => {
+                    let end = crate::source::closing(rest, 0).unwrap_or(rest.len());
+                    let inside = &group[..end.saturating_sub(2)];
+                    let mut depth = 0;
+                    let mut starts = vec![0];
+                    for (offset, c) in inside.char_indices() {
+                        match c {
+                            '{' => depth += 1,
+                            '}' => depth -= 1,
+                            ',' if depth == 0 => starts.push(offset + 1),
+                            _ => {}
+                        }
+                    }
+                    found
+                        .extend(starts.into_iter().map(|start| (at, first_name(&inside[start..]))));
+                }
+                None => found.push((at, first_name(rest))),
+            }
+        }
+    }
+    found
+}
+
+pub fn facade(files: &[File]) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.is_in("src") && !file.is_in("src/sync")) {
+        for (at, module) in std_modules(file) {
+            if matches!(module, "sync" | "thread") {
+                let line = line_of(&file.code, at);
+                found
+                    .push(file.at(line, format!("`std::{module}` is reached through crate::sync")));
+            }
+        }
+        for at in words(&file.code, "cell::UnsafeCell") {
+            let line = line_of(&file.code, at);
+            found.push(file.at(line, "`UnsafeCell` is reached through crate::sync"));
+        }
+        for (at, module) in std_modules(file) {
+            let rest = &file.code[at..].lines().next().unwrap_or_default();
+            if module == "cell" && rest.contains("UnsafeCell") && !rest.contains("cell::UnsafeCell")
+            {
+                let line = line_of(&file.code, at);
+                found.push(file.at(line, "`UnsafeCell` is reached through crate::sync"));
+            }
+        }
+        for tool in ["loom", "shuttle"] {
+            for at in words(&file.code, tool) {
+                if file.code[at + tool.len()..].starts_with("::") {
+                    let line = line_of(&file.code, at);
+                    found.push(file.at(line, format!("`{tool}` is reached through crate::sync")));
+                }
+            }
+        }
+    }
+    found
+}
+
+pub fn unsafe_code(files: &[File]) -> Vec<String> {
+    let allowed = ["src/sync", "src/lockfree", "ffi/src"];
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let product = file.is_in("src") || file.is_in("ffi");
+        if !product || allowed.iter().any(|folder| file.is_in(folder)) {
+            continue;
+        }
+        for at in words(&file.code, "unsafe") {
+            let line = line_of(&file.code, at);
+            found.push(file.at(line, "unsafe code outside src/sync, src/lockfree and ffi/src"));
+        }
+    }
+    found
+}
+
+/// The core has no clock, no chance, no environment and no input or output.
+pub fn purity(files: &[File]) -> Vec<String> {
+    let outside = ["fs", "env", "io", "net", "process", "os"];
+    let names = ["println", "eprintln", "print", "eprint", "dbg", "SystemTime", "Instant"];
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.is_in("src")) {
+        // The broker waits for messages as long as its caller says; that is a length of time.
+        let may_wait = file.is_in("src/broker");
+        for (at, module) in std_modules(file) {
+            if outside.contains(&module) || module == "time" && !may_wait {
+                let line = line_of(&file.code, at);
+                found.push(file.at(line, format!("the core does not use std::{module}")));
+            }
+        }
+        for name in names.iter().chain(&["rand"]) {
+            for at in words(&file.code, name) {
+                let shuttle_coin = file.path == "src/sync/shuttle_arm.rs" && *name == "rand";
+                if !shuttle_coin {
+                    let line = line_of(&file.code, at);
+                    found.push(file.at(line, format!("the core does not use `{name}`")));
+                }
+            }
+        }
+    }
+    found
+}
