@@ -1,6 +1,7 @@
 //! Lock-free ordered-consumption core of a RocketMQ client.
 pub mod broker;
 mod config_consts;
+pub mod docs;
 pub mod java;
 mod lockfree;
 pub mod process_queue;

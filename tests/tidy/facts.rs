@@ -67,7 +67,7 @@ fn is_defined(files: &[File], reference: &str) -> bool {
     let here = |file: &&File| file.path == path || file.is_in(path);
     files.iter().filter(here).any(|file| match file.is_rust() {
         true => words(&file.code, &format!("fn {name}")).next().is_some(),
-        false => words(&file.code, name).any(|at| file.code[at + name.len()..].starts_with('(')),
+        false => words(&file.text, name).any(|at| file.text[at + name.len()..].starts_with('(')),
     })
 }
 

@@ -1,0 +1,10 @@
+//! The documents of this crate, so that they are found beside the items they speak of.
+
+#[doc = include_str!("contract.md")]
+pub mod contract {}
+
+#[doc = include_str!("rules.md")]
+pub mod rules {}
+
+#[doc = include_str!("field-reports.md")]
+pub mod field_reports {}
