@@ -7,6 +7,8 @@
 //! Source: `java.lang.String`, `Long`, `Boolean` and `Double`, method `hashCode`, as specified by
 //! the Java SE 17 API. All functions are pure and allocate nothing.
 
+#![forbid(unsafe_code)]
+
 /// `String.hashCode`: `h = 31 * h + unit` over the UTF-16 code units, wrapping at 32 bits.
 ///
 /// ```

@@ -1,11 +1,13 @@
 //! Which queue of a topic a message goes to: the producer's half of ordering.
 //!
-//! Messages with one key must meet in one queue, and must do so for every producer of a mixed fleet.
-//! The rule is that of upstream's `SelectMessageQueueByHash` (client/producer/selector): the remainder
-//! first, the absolute value second. The other order is a known fault: `abs` of the smallest integer
-//! is negative, and so was the index (apache/rocketmq#2421).
+//! Messages with one key must meet in one queue, and must do so for every producer of a mixed
+//! fleet. The rule is that of upstream's `SelectMessageQueueByHash` (client/producer/selector): the
+//! remainder first, the absolute value second. The other order is a known fault: `abs` of the
+//! smallest integer is negative, and so was the index (apache/rocketmq#2421).
 //!
 //! Pure functions: no state, no allocation, any thread.
+
+#![forbid(unsafe_code)]
 
 use std::fmt;
 

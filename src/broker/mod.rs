@@ -1,8 +1,8 @@
 //! A broker inside the process: topics of ordered queues, held in memory.
 //!
-//! It stands where a RocketMQ broker would stand, for programs that want ordered consumption without
-//! a server, for tests, and as the reference for a transport: append by key, pull by offset, hold a
-//! pull until something arrives, keep the committed offset of each consumer group.
+//! It stands where a RocketMQ broker would stand, for programs that want ordered consumption
+//! without a server, for tests, and as the reference for a transport: append by key, pull by
+//! offset, hold a pull until something arrives, keep the committed offset of each consumer group.
 //!
 //! ```
 //! use lanekeeper::broker::{Broker, PullStatus};
@@ -28,12 +28,15 @@
 //!   lock that an append takes.
 //!
 //! # When not to use it
-//! Nothing is written to disk and nothing is ever deleted: the log of a topic lives, and grows, until
-//! the topic's last handle is dropped. Unlike the layers below, this one blocks: it uses plain mutexes
-//! and condition variables, held for a few instructions and never while a host's callback runs.
+//! Nothing is written to disk and nothing is ever deleted: the log of a topic lives, and grows,
+//! until the topic's last handle is dropped. Unlike the layers below, this one blocks: it uses
+//! plain mutexes and condition variables, held for a few instructions and never while a host's
+//! callback runs.
 //!
 //! Upstream counterparts: `PullMessageProcessor`, `PullRequestHoldService`, `ConsumerOffsetManager`
 //! (module broker).
+
+#![forbid(unsafe_code)]
 
 mod error;
 mod log;
@@ -104,9 +107,9 @@ impl Broker {
         lock(&self.state).topics.keys().cloned().collect()
     }
 
-    /// Ends service for good: appends and pulls of every topic answer [`BrokerError::ShutDown`], and
-    /// whoever waits in one is woken. Offsets can still be committed and read, so that consumers
-    /// can hand over what they finished.
+    /// Ends service for good: appends and pulls of every topic answer [`BrokerError::ShutDown`],
+    /// and whoever waits in one is woken. Offsets can still be committed and read, so that
+    /// consumers can hand over what they finished.
     pub fn shut_down(&self) {
         let topics: Vec<Arc<Topic>> = {
             let mut state = lock(&self.state);
@@ -119,8 +122,8 @@ impl Broker {
     }
 }
 
-/// Locks, also after a panic elsewhere: every critical section of this module leaves the state whole
-/// at each step that can panic, so a poisoned lock guards nothing broken.
+/// Locks, also after a panic elsewhere: every critical section of this module leaves the state
+/// whole at each step that can panic, so a poisoned lock guards nothing broken.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

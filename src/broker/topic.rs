@@ -93,13 +93,14 @@ impl Topic {
         self.queue(queue_id)?.pull_wait(offset, batch_max, timeout)
     }
 
-    /// Holds a pull without a thread waiting for it, as upstream's `PullRequestHoldService`: `wake` is
-    /// called once, as soon as the queue has a message at `offset` or the broker is shut down. That
-    /// may be at once and on this thread, otherwise it is on the appending one; no lock of the
+    /// Holds a pull without a thread waiting for it, as upstream's `PullRequestHoldService`: `wake`
+    /// is called once, as soon as the queue has a message at `offset` or the broker is shut down.
+    /// That may be at once and on this thread, otherwise it is on the appending one; no lock of the
     /// broker is held meanwhile. `wake` only says "pull again", and should be short.
     ///
     /// # Errors
-    /// [`BrokerError::UnknownQueue`], [`BrokerError::TooManyHeld`]; `wake` is then dropped uncalled.
+    /// [`BrokerError::UnknownQueue`], [`BrokerError::TooManyHeld`]; `wake` is then dropped
+    /// uncalled.
     pub fn hold_pull(
         &self,
         queue_id: u32,
@@ -121,7 +122,8 @@ impl Topic {
     /// it never goes back, is the business of the one who owns the queue.
     ///
     /// # Errors
-    /// [`BrokerError::InvalidOffset`] if it is negative or past the end, [`BrokerError::UnknownQueue`].
+    /// [`BrokerError::InvalidOffset`] if it is negative or past the end,
+    /// [`BrokerError::UnknownQueue`].
     pub fn commit_offset(
         &self,
         group: &str,
