@@ -55,7 +55,17 @@ pub struct ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_out_of_memory() {
+            return write!(f, "no memory for a queue with {} consumer places", self.value);
+        }
         write!(f, "{} is {}, must be {}", self.field, self.value, self.allowed)
+    }
+}
+
+impl ConfigError {
+    /// Not a value was wrong: the allocator refused.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.field == "memory"
     }
 }
 impl std::error::Error for ConfigError {}
@@ -106,12 +116,15 @@ pub enum PutError {
         /// The offset found there.
         offset: i64,
     },
+    /// The allocator had no segment for it; nothing of the batch was taken.
+    NoMemory,
 }
 
 impl fmt::Display for PutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
+            Self::NoMemory => f.write_str("no memory for another segment"),
             Self::InvalidOffset { index, offset } => {
                 write!(f, "message {index} of the batch has offset {offset}; offsets are 0 to 2^63 - 2")
             }

@@ -61,8 +61,15 @@ pub(crate) struct Segment<T> {
 }
 
 impl<T> Segment<T> {
+    /// Null when the allocator refuses.
     fn allocate(all_next: *mut Segment<T>) -> *mut Segment<T> {
-        Box::into_raw(Box::new(Self {
+        let layout = std::alloc::Layout::new::<Self>();
+        // SAFETY: the layout is not empty.
+        let place = unsafe { std::alloc::alloc(layout) }.cast::<Self>();
+        if place.is_null() {
+            return place;
+        }
+        let segment = Self {
             base_rank: AtomicU64::new(NOWHERE),
             base_offset: AtomicI64::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
@@ -79,7 +86,10 @@ impl<T> Segment<T> {
             payload: std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
             size: std::array::from_fn(|_| AtomicU32::new(0)),
             delta: std::array::from_fn(|_| AtomicU16::new(0)),
-        }))
+        };
+        // SAFETY: allocated for this layout just now; freed as a `Box` by `Spare::drop`.
+        unsafe { place.write(segment) };
+        place
     }
 
     /// The rank of the first slot, if the segment holds messages.
@@ -353,6 +363,8 @@ pub(crate) struct Pool<T> {
 /// The puller's side of the pool.
 pub(crate) struct Spare<T> {
     first: *mut Segment<T>,
+    /// Segments from `first` on.
+    ready: u64,
     all: *mut Segment<T>,
     pub(crate) allocated: u64,
 }
@@ -361,7 +373,7 @@ impl<T> Pool<T> {
     pub(crate) fn new() -> (Self, Spare<T>) {
         (
             Self { returned: AtomicPtr::new(ptr::null_mut()) },
-            Spare { first: ptr::null_mut(), all: ptr::null_mut(), allocated: 0 },
+            Spare { first: ptr::null_mut(), ready: 0, all: ptr::null_mut(), allocated: 0 },
         )
     }
 
@@ -385,21 +397,46 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Puller: a segment that belongs to nobody.
-    pub(crate) fn take<'w>(&'w self, spare: &mut Spare<T>) -> &'w Segment<T> {
-        if spare.first.is_null() {
+    /// Puller: sees to it that `count` calls of `take` find a segment; false when the allocator refuses.
+    pub(crate) fn reserve(&self, spare: &mut Spare<T>, count: u64) -> bool {
+        if spare.ready < count {
             // ORDERING: Acquire — pairs with `give_back`.
-            spare.first = self.returned.swap(ptr::null_mut(), Ordering::Acquire);
+            let mut segment = self.returned.swap(ptr::null_mut(), Ordering::Acquire);
+            while !segment.is_null() {
+                // SAFETY: in the pool, so a segment of this window that nobody else uses.
+                let next = unsafe { &(*segment).pool_next };
+                // ORDERING: Relaxed — seen through the Acquire above, then the puller's own.
+                let rest = next.load(Ordering::Relaxed);
+                next.store(spare.first, Ordering::Relaxed);
+                spare.first = segment;
+                spare.ready += 1;
+                segment = rest;
+            }
         }
-        if spare.first.is_null() {
-            spare.all = Segment::allocate(spare.all);
+        while spare.ready < count {
+            let segment = Segment::allocate(spare.all);
+            if segment.is_null() {
+                return false;
+            }
+            spare.all = segment;
             spare.allocated += 1;
-            // SAFETY: just allocated; freed only with the window.
-            return unsafe { &*spare.all };
+            // SAFETY: just allocated and written.
+            let next = unsafe { &(*segment).pool_next };
+            // ORDERING: Relaxed — the puller's own.
+            next.store(spare.first, Ordering::Relaxed);
+            spare.first = segment;
+            spare.ready += 1;
         }
-        // SAFETY: segments are freed only with the window, which outlives `'w`.
+        true
+    }
+
+    /// Puller: a segment that belongs to nobody, reserved before.
+    pub(crate) fn take<'w>(&'w self, spare: &mut Spare<T>) -> &'w Segment<T> {
+        assert!(spare.ready > 0, "a segment is reserved before it is taken");
+        spare.ready -= 1;
+        // SAFETY: reserved, and segments are freed only with the window, which outlives `'w`.
         let segment = unsafe { &*spare.first };
-        // ORDERING: Relaxed — seen through the Acquire above.
+        // ORDERING: Relaxed — the puller's own.
         spare.first = segment.pool_next.load(Ordering::Relaxed);
         segment
     }

@@ -132,14 +132,15 @@ impl<'q, T: Send + Sync> Consumer<'q, T> {
     }
 
     /// The exclusive right to decide about an in-flight message whose send-back is to be tried (W15); `Err` of the inner
-    /// result says why not. `Closed`. Lock-free.
+    /// result says why not. A loan this handle has of the delivery goes over to the claim. `Closed`. Lock-free.
     pub fn claim(
         &mut self,
         target: impl Into<Target>,
         _now_ms: i64,
     ) -> Result<Result<Claim<'q, T>, Outcome>, Refusal> {
-        let claimed = self.queue.window.crowd_claim(target.into())?;
-        Ok(claimed.map(|at| Claim::new(self.queue, at)))
+        let queue = self.queue;
+        let claimed = queue.window.crowd_claim(self.state(), target.into())?;
+        Ok(claimed.map(|at| Claim::new(queue, at)))
     }
 
     /// Ends loans of this handle without deciding about the messages (W12), and answers how many.
@@ -244,7 +245,8 @@ impl<'q, T: Send + Sync> Claim<'q, T> {
         self.queue.window.crowd_settle(at, sent, not_before_ms, now_ms, sink)
     }
 
-    /// Puts the claim down without deciding it, for hosts that hold tokens. Its loan ends; the claim stands.
+    /// Puts the claim down without deciding it, for hosts that hold tokens. The claim stands, and its loan runs on until it
+    /// is settled; `close` answers Closed to that, and the payload goes then.
     pub fn suspend(mut self) -> Target {
         let target = Target { offset: self.offset(), delivery: self.delivery() };
         if let Some(at) = self.at.take() {

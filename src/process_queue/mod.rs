@@ -87,7 +87,9 @@ impl<T: Send + Sync> ProcessQueue<T> {
         let consumers = i64::from(config.consumers_max);
         check((1..=1024).contains(&consumers), "consumers_max", consumers, "1 to 1024")?;
         check(config.hand_over_ms >= 0, "hand_over_ms", config.hand_over_ms, "0 or more")?;
-        Ok(Self { window: Window::new(&config), config, closed_ms: AtomicI64::new(0) })
+        let memory = ConfigError { field: "memory", value: consumers, allowed: "there" };
+        let window = Window::new(&config).ok_or(memory)?;
+        Ok(Self { window, config, closed_ms: AtomicI64::new(0) })
     }
 
     /// What it was created with.
@@ -161,13 +163,10 @@ impl<T: Send + Sync> ProcessQueue<T> {
         Ok(Consumer::new(self, place, number, role))
     }
 
-    /// Takes up a claim that [`Claim::suspend`] put down. `Stale`: it was settled, or the queue closed.
+    /// Takes up a claim that [`Claim::suspend`] put down, also after `close`, to end its loan. `Stale`: it was settled.
     pub fn resume_claim(&self, claim: Target) -> Result<Claim<'_, T>, Refusal> {
         if self.config.mode != Mode::Concurrent {
             return Err(Refusal::WrongMode);
-        }
-        if self.is_closed() {
-            return Err(Refusal::Closed);
         }
         self.window.crowd_reclaim(claim).map(|at| Claim::new(self, at)).ok_or(Refusal::Stale)
     }

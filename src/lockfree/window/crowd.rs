@@ -10,7 +10,8 @@
 //! Loans: at take the state word counts one up, and the handle notes it; every verb about that delivery, whatever it
 //! answers, counts one down. Models: take_take, take_complete_ready, complete_claim, claim_expired.
 
-use super::batch::{Batch, Place, Sink};
+use super::batch::{Batch, DropSink, Place, Sink};
+use super::crowd_finish::SHARED;
 use super::loans::{Loan, Loans};
 use super::lookup::At;
 use super::{SLOTS, Window};
@@ -44,12 +45,14 @@ pub(crate) struct ClaimAt<T> {
     pub(super) rank: u64,
     pub(crate) offset: i64,
     pub(crate) delivery: u32,
+    /// Taken up again: the guard has a loan of its own beside the claim's.
+    pub(super) resumed: bool,
 }
 
 impl<T> ClaimAt<T> {
     /// The payload; the claim's loan keeps it.
     pub(crate) fn payload(&self) -> &T {
-        // SAFETY: a ClaimAt holds a loan until `crowd_settle` or `crowd_unclaim` consumes it.
+        // SAFETY: a ClaimAt holds a loan until `crowd_settle` or `crowd_unclaim` consumes it, or leaves the claim's.
         unsafe { self.place.segment().payload(self.place.slot) }
     }
 }
@@ -293,32 +296,53 @@ impl<T> Window<T> {
         if closed { Err(Refusal::Closed) } else { Ok(answer) }
     }
 
-    /// The exclusive right to decide about an in-flight message (W15).
-    pub(crate) fn crowd_claim(&self, target: Target) -> Result<Result<ClaimAt<T>, Outcome>, Refusal> {
+    /// The exclusive right to decide about an in-flight message (W15). A loan that the handle has of this
+    /// delivery goes over to the claim; otherwise the claim gets one of its own.
+    pub(crate) fn crowd_claim(
+        &self,
+        member: &mut MemberState<T>,
+        target: Target,
+    ) -> Result<Result<ClaimAt<T>, Outcome>, Refusal> {
         if self.progress_closed() {
             return Err(Refusal::Closed);
         }
-        let Some((place, rank)) = self.crowd_find(target, None) else {
+        let loan = member.loans.take(target);
+        let delivery = loan.as_ref().map(|loan| loan.delivery);
+        let Some((place, rank)) = self.crowd_find(target, loan.as_ref()) else {
             return Ok(Err(Outcome::Unknown));
         };
         let step = |meta: Meta| {
-            let free = meta.state() == State::InFlight && meta.can_lend();
-            free.then(|| meta.with_state(State::Claimed).with_loan())
+            let own = delivery == Some(meta.delivery());
+            let free = meta.state() == State::InFlight && (own || meta.can_lend());
+            let claimed = meta.with_state(State::Claimed);
+            free.then(|| if own { claimed } else { claimed.with_loan() })
         };
-        Ok(self.move_message((place, rank), None, target, step, &mut super::batch::DropSink, 0).map(
-            |(_, claimed)| ClaimAt { place, rank, offset: target.offset, delivery: claimed.delivery() },
-        ))
+        let moved = self.move_message((place, rank), None, target, step, &mut DropSink, SHARED);
+        let went_over = moved.as_ref().is_ok_and(|(was, _)| delivery == Some(was.delivery()));
+        if let Some(loan) = loan.filter(|_| !went_over) {
+            member.loans.add(target.offset, loan);
+        }
+        let offset = target.offset;
+        Ok(moved.map(|(was, _)| ClaimAt { place, rank, offset, delivery: was.delivery(), resumed: false }))
     }
 
-    /// Takes a claim up again that `crowd_unclaim` put down: a new loan, if it still stands.
+    /// Takes a claim up again that was put down, with a loan of the guard's own.
     pub(crate) fn crowd_reclaim(&self, target: Target) -> Option<ClaimAt<T>> {
         let (place, rank) = self.crowd_find(target, None)?;
-        let step = |meta: Meta| {
-            let stands = meta.state() == State::Claimed && meta.can_lend();
-            (stands && meta.delivery() == target.delivery).then(|| meta.with_loan())
-        };
-        self.move_message((place, rank), None, target, step, &mut super::batch::DropSink, 0).ok()?;
-        Some(ClaimAt { place, rank, offset: target.offset, delivery: target.delivery })
+        let segment = place.segment();
+        let mut meta = segment.load_meta(place.slot);
+        loop {
+            let stands = meta.state() == State::Claimed && meta.delivery() == target.delivery;
+            if !stands || meta.seq() != seq_of(rank / SLOTS) || !meta.can_lend() {
+                return None;
+            }
+            match segment.move_meta(place.slot, meta, meta.with_loan()) {
+                Ok(()) => break,
+                Err(now) => meta = now,
+            }
+        }
+        let Target { offset, delivery } = target;
+        Some(ClaimAt { place, rank, offset, delivery, resumed: true })
     }
 
     /// Names in-flight messages taken more than `limit_ms` ago (W14).

@@ -19,7 +19,7 @@ use crate::sync::mutated;
 use crate::types::{Completed, Outcome, Refusal, Target};
 
 /// The tally that anybody adds to, by read-modify-write: claims have no handle.
-const SHARED: usize = 0;
+pub(super) const SHARED: usize = 0;
 
 impl<T> Window<T> {
     /// Finishes messages, each in one step (W7).
@@ -207,37 +207,49 @@ impl<T> Window<T> {
         now_ms: i64,
         mut sink: impl Sink<T>,
     ) -> Result<Completed, Refusal> {
-        let (at, delivery) = ((claim.place, claim.rank), claim.delivery);
-        let target = Target { offset: claim.offset, delivery };
-        let loan = Some(Loan { place: claim.place, delivery });
-        let step = |meta: Meta| {
-            let stands = meta.state() == State::Claimed && meta.delivery() == delivery;
-            stands.then(|| match sent {
-                true => meta.with_state(State::Done),
-                false => meta.with_state(State::Ready).with_attempts_plus(1),
-            })
+        let (place, rank) = (claim.place, claim.rank);
+        let loans = 1 + u64::from(claim.resumed);
+        let closed = self.progress_closed();
+        let mut was = place.segment().load_meta(place.slot);
+        let now = loop {
+            if was.state() != State::Claimed || was.delivery() != claim.delivery {
+                // Somebody else settled it; the claim's loan went with that.
+                self.crowd_unclaim(claim, sink);
+                return Err(Refusal::Stale);
+            }
+            let ended = was.with_loans(was.loans() - loans);
+            let next = if sent || closed || was.is_dead() {
+                ended.with_state(State::Done)
+            } else {
+                ended.with_state(State::Ready).with_attempts_plus(1)
+            };
+            match place.segment().move_meta(place.slot, was, next) {
+                Ok(()) => break next,
+                Err(now) => was = now,
+            }
         };
-        let moved = self.move_message(at, loan, target, step, &mut sink, SHARED);
-        let mut answer =
-            Completed { safe_offset: 0, finished: 0, unknown: 0, stale: 0, ready: 0 };
-        match moved {
-            Err(_) if self.progress_closed() => return Err(Refusal::Closed),
-            Err(_) => return Err(Refusal::Stale),
-            Ok(moved) if sent => {
-                let word = self.finished_one(at, moved, &mut sink, SHARED);
-                if word & CLOSED != 0 && words::offset(word) <= target.offset {
-                    self.freeze();
-                    return Err(Refusal::Closed);
-                }
-                answer.finished = 1;
-                answer.safe_offset = words::offset(word);
+        if closed || was.is_dead() {
+            // The close ended the claim; what is left is the payload.
+            if now.is_free() {
+                self.release(place, &mut sink, SHARED);
             }
-            Ok(_) => {
-                self.ready_again(claim.place, claim.rank, not_before_ms, now_ms);
-                answer.ready = 1;
-                answer.safe_offset = self.safe_offset();
-            }
+            self.freeze();
+            return Err(Refusal::Closed);
         }
+        let mut answer = Completed { safe_offset: 0, finished: 0, unknown: 0, stale: 0, ready: 0 };
+        if now.state() == State::Ready {
+            self.ready_again(place, rank, not_before_ms, now_ms);
+            answer.ready = 1;
+            answer.safe_offset = self.safe_offset();
+            return Ok(answer);
+        }
+        let word = self.finished_one((place, rank), (was, now), &mut sink, SHARED);
+        if word & CLOSED != 0 && words::offset(word) <= claim.offset {
+            self.freeze();
+            return Err(Refusal::Closed);
+        }
+        answer.finished = 1;
+        answer.safe_offset = words::offset(word);
         Ok(answer)
     }
 
@@ -251,9 +263,11 @@ impl<T> Window<T> {
         }
     }
 
-    /// Puts a claim down without deciding it: only its loan ends.
+    /// Puts a claim down without deciding it: the loan of a resumed guard ends, that of the claim goes on.
     pub(crate) fn crowd_unclaim(&self, claim: ClaimAt<T>, mut sink: impl Sink<T>) {
-        self.end_one_loan(claim.place, &mut sink, SHARED);
+        if claim.resumed {
+            self.end_one_loan(claim.place, &mut sink, SHARED);
+        }
     }
 
     /// Moves the safe offset up to the lowest outstanding message, or to the pull offset; answers the progress word,

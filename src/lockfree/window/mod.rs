@@ -154,7 +154,8 @@ pub(crate) struct Window<T> {
 }
 
 impl<T> Window<T> {
-    pub(crate) fn new(config: &Config) -> Self {
+    /// `None` when the allocator refuses.
+    pub(crate) fn new(config: &Config) -> Option<Self> {
         let start = config.start_offset as u64;
         let (pool, spare) = Pool::new();
         let concurrent = config.mode == Mode::Concurrent;
@@ -165,14 +166,20 @@ impl<T> Window<T> {
             highest: AtomicI64::new(-1),
             lag: AtomicI64::new(0),
         };
-        let tally = |_| {
+        let tally = || {
             CachePadded::new(Tally {
                 count: AtomicU64::new(0),
                 bytes: AtomicU64::new(0),
                 released: AtomicU64::new(0),
             })
         };
-        Self {
+        let member = || {
+            CachePadded::new(Member {
+                owner: AtomicU64::new(0),
+                role: RoleCell::new(MemberState::new()),
+            })
+        };
+        Some(Self {
             front: CachePadded::new(Front {
                 publish: AtomicU64::new(0),
                 pull: AtomicU64::new(start),
@@ -186,7 +193,7 @@ impl<T> Window<T> {
             progress: CachePadded::new(AtomicU64::new(start)),
             head: CachePadded::new(AtomicU64::new(0)),
             records: CachePadded::new([spread::LaneRecord::new(), spread::LaneRecord::new()]),
-            tallies: (0..=places).map(tally).collect(),
+            tallies: boxed(places + 1, tally)?,
             crowd: CachePadded::new(CrowdWords {
                 again: AtomicU64::new(0),
                 due: AtomicU64::new(0),
@@ -202,15 +209,8 @@ impl<T> Window<T> {
             concurrent,
             puller: RoleCell::new(PullerState::new(spare, config.start_offset)),
             lane: Turnstile::new(LaneState::new()),
-            members: (0..places)
-                .map(|_| {
-                    CachePadded::new(Member {
-                        owner: AtomicU64::new(0),
-                        role: RoleCell::new(MemberState::new()),
-                    })
-                })
-                .collect(),
-        }
+            members: boxed(places, member)?,
+        })
     }
 
     /// The tallies that may be in use.
@@ -347,6 +347,13 @@ impl<T> Drop for Window<T> {
     fn drop(&mut self) {
         self.drain(|_, payload| drop(payload));
     }
+}
+
+fn boxed<V>(len: usize, make: impl Fn() -> V) -> Option<Box<[V]>> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(len).ok()?;
+    all.extend((0..len).map(|_| make()));
+    Some(all.into_boxed_slice())
 }
 
 /// Address and number of a segment in one word; see [`words`](super::words).

@@ -115,6 +115,13 @@ impl<T> Window<T> {
         };
         let accepted = if fast { len } else { state.order.len() };
         self.check_limit(state, accepted as u64)?;
+        let end = state.rank + accepted as u64;
+        if end > state.tail_end {
+            let segments = (end - state.tail_end).div_ceil(SLOTS);
+            if !self.pool.reserve(&mut state.spare, segments) {
+                return Err(PutError::NoMemory);
+            }
+        }
         let at = |position: usize, state: &PullerState<T>| {
             if fast { position } else { state.order[position] as usize }
         };
