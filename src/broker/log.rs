@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{BrokerError, lock};
+use crate::sync::blocking::{Arc, Condvar, Mutex, PoisonError};
 
 /// Most pulls [held](super::Topic::hold_pull) for one queue at a time.
 pub const HELD_PULLS_MAX: usize = 1024;

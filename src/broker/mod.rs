@@ -47,7 +47,8 @@ pub use log::{HELD_PULLS_MAX, PullResult, PullStatus, StoredMessage};
 pub use topic::{Appended, Topic};
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::sync::blocking::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most queues a topic can have, as many as upstream's topic configuration accepts in practice.
 pub const QUEUES_MAX: u32 = 65_536;
