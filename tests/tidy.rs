@@ -284,3 +284,37 @@ fn planted_gaps_in_the_tables_are_found() {
     let untested = text.replacen("`tests/a.rs::t`, `ffi/c::c_t`", "later", 1);
     assert_eq!(found(&untested, &contract).len(), 1);
 }
+
+#[test]
+fn readme_shows_what_is_tested() {
+    holds(facts::snippets);
+    holds(facts::commands);
+}
+
+#[test]
+fn planted_untested_snippets_and_commands_are_found() {
+    let readme = |text: &str| File::new("README.md", text);
+    let example = || File::new("ffi/c/examples/x.c", "int main(void)\n{\n    f();\n    g();\n}\n");
+    let found = |text: &str| facts::snippets(&[readme(text), example()]).len();
+    assert_eq!(found("```c\nf();\ng();\n```\n```rust\nx()\n```\n"), 0);
+    assert_eq!(found("```c\ng();\nf();\n```\n"), 1);
+
+    let makefile = || File::new("Makefile", "test: setup ## all\n");
+    let found = |text: &str| facts::commands(&[readme(text), makefile()]).len();
+    assert_eq!(found("make test   # all\nRun `make test`, or `make` alone."), 0);
+    assert_eq!(found("Run `make tests` or `make testing`."), 2);
+    assert_eq!(found("make lunch\n"), 1);
+}
+
+#[test]
+fn every_symbol_is_in_the_changelog() {
+    let symbols = read("ffi/symbols.txt").expect("the list of symbols");
+    assert_eq!(facts::changelog(&symbols, &tree()), Vec::<String>::new());
+}
+
+#[test]
+fn planted_unlisted_symbols_are_found() {
+    let files = [File::new("CHANGELOG.md", "- `lk_put`")];
+    assert_eq!(facts::changelog("lk_put\n", &files), Vec::<String>::new());
+    assert_eq!(facts::changelog("lk_put\nlk_pu\n", &files).len(), 1);
+}

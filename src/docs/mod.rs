@@ -8,3 +8,8 @@ pub mod rules {}
 
 #[doc = include_str!("field-reports.md")]
 pub mod field_reports {}
+
+/// Compiles and runs the README's Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub mod readme {}

@@ -118,3 +118,46 @@ pub fn field_reports(files: &[File]) -> Vec<String> {
     let ids: Vec<String> = REPORTS.iter().map(|&id| id.to_owned()).collect();
     table(files, "src/docs/field-reports.md", &ids)
 }
+
+/// The C in the README is an excerpt of an example that is compiled and run, but for indentation.
+pub fn snippets(files: &[File]) -> Vec<String> {
+    let Some(readme) = find(files, "README.md") else { return vec!["README.md: missing".into()] };
+    let examples = files.iter().filter(|file| file.is_in("ffi/c/examples"));
+    let examples: Vec<String> = examples.map(|file| without_indentation(&file.text)).collect();
+    let blocks = readme.text.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let unknown = blocks
+        .map(without_indentation)
+        .filter(|block| !examples.iter().any(|example| example.contains(block.as_str())));
+    unknown.map(|block| format!("README.md: not from ffi/c/examples:\n{block}")).collect()
+}
+
+fn without_indentation(text: &str) -> String {
+    text.lines().map(|line| line.trim().to_owned() + "\n").collect()
+}
+
+/// Commands that the README names are targets of the Makefile.
+pub fn commands(files: &[File]) -> Vec<String> {
+    let (Some(readme), Some(makefile)) = (find(files, "README.md"), find(files, "Makefile")) else {
+        return vec!["README.md or Makefile: missing".into()];
+    };
+    let mut found = Vec::new();
+    for (line, text) in readme.text.lines().enumerate() {
+        let begins = ["`make ", "make "].iter().find_map(|word| text.trim().strip_prefix(word));
+        let quoted = text.split("`make ").skip(1).filter_map(|rest| rest.split('`').next());
+        let names =
+            begins.into_iter().chain(quoted).filter_map(|rest| rest.split(['`', ' ']).next());
+        for name in names.filter(|name| !name.is_empty()) {
+            if !makefile.text.lines().any(|rule| rule.starts_with(&format!("{name}:"))) {
+                found.push(readme.at(line, format!("there is no `make {name}`")));
+            }
+        }
+    }
+    found
+}
+
+/// Every exported symbol stands in the changelog.
+pub fn changelog(symbols: &str, files: &[File]) -> Vec<String> {
+    let text = find(files, "CHANGELOG.md").map_or("", |file| &file.text);
+    let unknown = symbols.lines().filter(|symbol| words(text, symbol).next().is_none());
+    unknown.map(|symbol| format!("CHANGELOG.md: `{symbol}` is not in it")).collect()
+}
