@@ -20,6 +20,7 @@ private=$(sed -n 's/^Libs.private: *//p' "$target/stage/lib/pkgconfig/lanekeeper
 ${CC:-cc} -std=c11 -O2 -Wall -Wextra -Wpedantic -Wconversion ${CFLAGS:-} \
     -DORDERS_SAMPLE="\"$root/tests/data/orders.csv.gz\"" -I"$target/stage/include" \
     ffi/c/orders.c ffi/c/orders_input.c ffi/c/orders_ledger.c ffi/c/orders_client.c \
+    ffi/c/orders_pull.c ffi/c/orders_worker.c \
     -o "$target/orders-c" "$target/stage/lib/liblanekeeper.a" -lz $private
 cd "$here"
 exec "$target/orders-c" "$@"

@@ -79,7 +79,7 @@ uint64_t orders_ledger_progress(orders_ledger *ledger);
 /* The verdict, when nobody consumes any more. */
 orders_findings orders_ledger_findings(orders_ledger *ledger);
 
-/* ---- orders_client.c: sends, pulls, consumes ---- */
+/* ---- orders_client.c, orders_pull.c, orders_worker.c: send, pull, consume ---- */
 
 typedef enum orders_fault { ORDERS_SOUND, ORDERS_DROP, ORDERS_SWAP } orders_fault;
 
