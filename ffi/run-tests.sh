@@ -52,7 +52,8 @@ soname_is_the_linked_file() {
 # LTO leaves few objects of Rust's in the archive, and the archive small.
 is_smaller_than() { [ "$(stat -L -c %s "$1")" -lt "$2" ]; }
 
-with_so() { LD_LIBRARY_PATH=$lib "$@"; }
+# Runs a program with the shared library, and not for ever.
+run() { LD_LIBRARY_PATH=$lib timeout -s ABRT 300 "$@"; }
 
 run_rust() {
     group rust "unit tests of the surface"
@@ -105,7 +106,7 @@ compile_and_run() {
             check "compile $program: $compiler $standard $kind" $compiler -std=$standard $strict \
                 $includes $language "$(source_of $program)" -x none -o "$bin" $libs
         fi
-        check "run $program: $compiler $standard $kind" with_so "$bin"
+        check "run $program: $compiler $standard $kind" run "$bin"
         rm -f "$bin"
     done
 }
@@ -141,16 +142,16 @@ run_sanitize() {
         bin=$out/bin/$program-asan
         check "compile $program: gcc asan ubsan" gcc $flags $ubsan "$(source_of $program)" -o "$bin" \
             "$lib/liblanekeeper.a" $private
-        check "run $program: gcc asan ubsan" "$bin"
+        check "run $program: gcc asan ubsan" run "$bin"
         check "compile $program: clang asan" clang $flags -fsanitize=address "$(source_of $program)" \
             -o "$bin" "$(built asan)" $private
-        check "run $program: clang asan, library too" "$bin"
+        check "run $program: clang asan, library too" run "$bin"
         rm -f "$bin"
     done
     # A poisoned queue leaks what it held, on purpose.
     check "compile matrix with panics" gcc $flags $ubsan -DLK_FAULTS "$out/matrix.c" \
         -o "$out/bin/matrix-panics" "$(built faults)" $private
-    check "run matrix with panics" env ASAN_OPTIONS=detect_leaks=0 "$out/bin/matrix-panics"
+    check "run matrix with panics" run env ASAN_OPTIONS=detect_leaks=0 "$out/bin/matrix-panics"
 }
 
 run_valgrind() {
@@ -160,7 +161,7 @@ run_valgrind() {
         bin=$out/bin/$program-valgrind
         check "compile $program for valgrind" gcc -std=c99 -g -O1 $strict $includes \
             "$(source_of $program)" -o "$bin" -L"$lib" -llanekeeper -lpthread
-        check "valgrind $program" with_so valgrind -q --error-exitcode=9 --leak-check=full \
+        check "valgrind $program" run valgrind -q --error-exitcode=9 --leak-check=full \
             --errors-for-leak-kinds=definite --show-leak-kinds=definite --fair-sched=yes "$bin"
     done
 }
@@ -174,7 +175,7 @@ run_tsan() {
         check "compile $program: clang tsan" clang -std=c11 -g -O1 $strict $includes -fsanitize=thread \
             $tests/$program.c -o "$out/bin/$program-tsan" "$(built tsan)" $private
         # This ThreadSanitizer does not know address layouts with as much randomness as today's.
-        check "run $program: clang tsan" env TSAN_OPTIONS=halt_on_error=1 \
+        check "run $program: clang tsan" run env TSAN_OPTIONS=halt_on_error=1 \
             setarch -R "$out/bin/$program-tsan"
     done
 }

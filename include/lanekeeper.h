@@ -748,8 +748,8 @@ lk_status lk_consumer_complete(struct lk_process_queue *queue,
  * As `lk_consumer_complete`, and hands the payloads back in `payloads` instead of calling the
  * release callback: the caller owns them. If `capacity` is less than `count`, it answers
  * `LK_LIMIT` with the needed number in `*len_out` and does nothing. `payloads` and `*len_out`
- * are written with `LK_OK` and with `LK_CLOSED`. A message another consumer still has on loan
- * is not among them: that loan's end releases it.
+ * are written with `LK_OK` and with `LK_CLOSED`. `outcomes` is NULL, or has room for `count`. A
+ * message that another consumer still has on loan is not among them: that loan's end releases it.
  *
  * Threads: any; one at a time with the same consumer.
  * Progress: lock-free.
@@ -1181,7 +1181,7 @@ lk_status lk_process_queue_contains(const struct lk_process_queue *queue,
  *
  * Threads: any.
  * Progress: lock-free.
- * Allocates: never.
+ * Allocates: never in orderly mode; yes in concurrent mode.
  * Calls back: never.
  * Errors: LK_ERR_NULL_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
  */
@@ -1256,7 +1256,7 @@ lk_status lk_process_queue_get_config(const struct lk_process_queue *queue,
  *
  * Threads: any.
  * Progress: lock-free.
- * Allocates: never.
+ * Allocates: never in orderly mode; yes in concurrent mode.
  * Calls back: never.
  * Errors: LK_ERR_NULL_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
  */
@@ -1456,7 +1456,7 @@ lk_status lk_turn_complete(struct lk_process_queue *queue,
  * As `lk_turn_complete`, and hands the payloads back in `payloads` instead of calling the
  * release callback: the caller owns them. If `capacity` is less than `count`, it answers
  * `LK_LIMIT` with the needed number in `*len_out` and does nothing. `payloads` and `*len_out`
- * are written with `LK_OK` and with `LK_CLOSED`.
+ * are written with `LK_OK` and with `LK_CLOSED`. `outcomes` is NULL, or has room for `count`.
  *
  * Threads: any; one at a time with the same turn.
  * Progress: lock-free.

@@ -9,10 +9,7 @@ fn main() {
     let linux_like = env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "unix")
         && env::var("CARGO_CFG_TARGET_VENDOR").is_ok_and(|vendor| vendor != "apple");
     if linux_like {
-        let soname = format!(
-            "liblanekeeper.so.{}",
-            soname_version(&major, &minor, &patch)
-        );
+        let soname = format!("liblanekeeper.so.{}", soname_version(&major, &minor, &patch));
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,{soname}");
         // Threads may still run our thread-local destructors after a dlclose: stay mapped.
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");

@@ -66,11 +66,7 @@ pub(crate) unsafe fn read(
     let told = unsafe { config.cast::<u32>().read_unaligned() } as usize;
     let size = if told == 0 { FIRST_SIZE } else { told };
     let known = size_of::<lk_process_queue_config>();
-    let sound = if size <= known {
-        FIELD_ENDS.contains(&size)
-    } else {
-        size <= STRUCT_SIZE_MAX
-    };
+    let sound = if size <= known { FIELD_ENDS.contains(&size) } else { size <= STRUCT_SIZE_MAX };
     if !sound {
         let text = format!("struct_size is {told}, which no version of the struct has");
         // SAFETY: `err_out` is the caller's.

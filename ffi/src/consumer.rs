@@ -1,6 +1,6 @@
 //! `lk_consumer`: one consumer in concurrent mode, by a checked token.
 
-use lanekeeper_core::process_queue::{Consumer, Outcome, Target};
+use lanekeeper_core::process_queue::{Consumer, Outcome};
 
 use crate::claim::lk_claim;
 use crate::guard::{check_array, queue_call, slice, write_out};
@@ -119,8 +119,8 @@ pub unsafe extern "C" fn lk_consumer_complete(
 /// As `lk_consumer_complete`, and hands the payloads back in `payloads` instead of calling the
 /// release callback: the caller owns them. If `capacity` is less than `count`, it answers
 /// `LK_LIMIT` with the needed number in `*len_out` and does nothing. `payloads` and `*len_out`
-/// are written with `LK_OK` and with `LK_CLOSED`. A message another consumer still has on loan
-/// is not among them: that loan's end releases it.
+/// are written with `LK_OK` and with `LK_CLOSED`. `outcomes` is NULL, or has room for `count`. A
+/// message that another consumer still has on loan is not among them: that loan's end releases it.
 ///
 /// Threads: any; one at a time with the same consumer.
 /// Progress: lock-free.
@@ -231,58 +231,55 @@ pub unsafe extern "C" fn lk_consumer_claim(
         check_array(outcomes, count)?;
         // SAFETY: the caller vouches for one number per target.
         let outcomes = unsafe { OutcomeArray::new(outcomes, count) }?;
-        let won = releasing!(queue, |sink| as_consumer!(queue, consumer, |consumer| {
-            claim_each(
-                &mut consumer,
-                targets,
-                now_ms,
-                |index, outcome, claim| {
-                    outcomes.set(index, outcome);
-                    // SAFETY: inside the caller's array of `count` claims.
-                    let slot = unsafe { claims.add(index) };
-                    let claim = claim
-                        .map(|claim| queue.wrap_claim(claim))
-                        .unwrap_or_default();
-                    // SAFETY: as above.
-                    unsafe { write_out(slot, claim) };
-                },
-                &mut sink,
-            )
-        }))?;
+        let mut won = 0;
+        let done = releasing!(queue, |sink| as_consumer!(queue, consumer, |consumer| {
+            let mut done = Ok(());
+            for (index, &target) in targets.iter().enumerate() {
+                let (outcome, claim) = match consumer.claim(target, now_ms) {
+                    Ok(Ok(claim)) => (Outcome::Won, queue.wrap_claim(claim.suspend())),
+                    Ok(Err(outcome)) => (outcome, lk_claim::default()),
+                    Err(refusal) => {
+                        // SAFETY: so many were written before, by this very loop.
+                        let before = unsafe { slice(claims, index) }?;
+                        take_back(queue, before, now_ms, &mut sink);
+                        done = Err(refusal);
+                        break;
+                    }
+                };
+                won += usize::from(outcome == Outcome::Won);
+                outcomes.set(index, outcome);
+                // SAFETY: inside the caller's array of `count` claims.
+                let slot = unsafe { claims.add(index) };
+                // SAFETY: as above.
+                unsafe { write_out(slot, claim) };
+            }
+            done
+        }));
+        done?;
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(won_out, won) };
         Ok(())
     })
 }
 
-/// Claims one target after the other. A refusal (the queue was closed on the way) takes back what
-/// was claimed before it, so that a claim is held only by who was told.
-fn claim_each(
-    consumer: &mut Consumer<'_, u64>,
-    targets: &[lk_target],
+/// Ends the claims that a call made before it was refused (the queue was closed on the way), so
+/// that a claim is held only by who was told.
+#[cold]
+fn take_back(
+    queue: &lk_process_queue,
+    claims: &[lk_claim],
     now_ms: i64,
-    mut each: impl FnMut(usize, Outcome, Option<Target>),
     sink: &mut impl FnMut(i64, u64),
-) -> Result<usize, Not> {
-    let mut won = Vec::new();
-    for (index, &target) in targets.iter().enumerate() {
-        match consumer.claim(target, now_ms) {
-            Ok(Ok(claim)) => won.push((index, claim)),
-            Ok(Err(outcome)) => each(index, outcome, None),
-            Err(refusal) => {
-                for (_, claim) in won {
-                    // Not sent, at once: the answer can only be Closed by now.
-                    let _ = claim.settle_with(false, now_ms, now_ms, &mut *sink);
-                }
-                return Err(refusal.into());
-            }
+) {
+    for &claim in claims {
+        // One that was not won is all zero, which is no claim of this queue.
+        if let Ok(target) = queue.claim_target(claim)
+            && let Ok(claim) = queue.resume_claim(target)
+        {
+            // Not sent, at once: the answer can only be Closed by now.
+            let _ = claim.settle_with(false, now_ms, now_ms, &mut *sink);
         }
     }
-    let count = won.len();
-    for (index, claim) in won {
-        each(index, Outcome::Won, Some(claim.suspend()));
-    }
-    Ok(count)
 }
 
 /// Ends loans without deciding about the messages, which stay in flight: their payloads will not
@@ -307,8 +304,7 @@ pub unsafe extern "C" fn lk_consumer_give_back(
         // SAFETY: the caller vouches for the array.
         let targets = unsafe { slice(targets, count) }?;
         let ended = releasing!(queue, |sink| {
-            as_consumer!(queue, consumer, |consumer| consumer
-                .give_back_with(targets, sink))
+            as_consumer!(queue, consumer, |consumer| consumer.give_back_with(targets, sink))
         });
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(count_out, ended) };

@@ -157,9 +157,7 @@ impl lk_process_queue {
         handle.inner.tag.store(TAG_FREED, Ordering::Relaxed);
         let poisoned = handle.is_poisoned();
         // SAFETY: the last reference is gone, so nobody else uses the value; it is moved out once.
-        let Inner {
-            host, mut queue, ..
-        } = unsafe { this.read() }.inner;
+        let Inner { host, mut queue, .. } = unsafe { this.read() }.inner;
         // SAFETY: the value was moved out; the memory came from `allocate` with this layout.
         unsafe { dealloc(this.cast(), Layout::new::<Self>()) };
         if poisoned {
@@ -180,9 +178,7 @@ impl lk_process_queue {
     // queue turns into a number the core never gave out.
 
     pub(crate) fn wrap_turn(&self, token: TurnToken) -> lk_turn {
-        lk_turn {
-            token: token.0 ^ self.inner.salt,
-        }
+        lk_turn { token: token.0 ^ self.inner.salt }
     }
 
     #[inline]
@@ -191,9 +187,7 @@ impl lk_process_queue {
     }
 
     pub(crate) fn wrap_consumer(&self, token: ConsumerToken) -> lk_consumer {
-        lk_consumer {
-            token: token.0 ^ self.inner.salt,
-        }
+        lk_consumer { token: token.0 ^ self.inner.salt }
     }
 
     #[inline]
@@ -202,21 +196,15 @@ impl lk_process_queue {
     }
 
     pub(crate) fn wrap_claim(&self, claim: Target) -> lk_claim {
-        lk_claim {
-            offset: claim.offset,
-            delivery: claim.delivery,
-            queue: self.inner.salt as u32,
-        }
+        lk_claim { offset: claim.offset, delivery: claim.delivery, queue: self.inner.salt as u32 }
     }
 
     pub(crate) fn claim_target(&self, claim: lk_claim) -> Result<Target, Not> {
-        if claim.queue != self.inner.salt as u32 {
+        // No delivery is 0: that is how an `lk_target` says "whichever".
+        if claim.queue != self.inner.salt as u32 || claim.delivery == 0 {
             return Err(Not(LK_STALE));
         }
-        Ok(Target {
-            offset: claim.offset,
-            delivery: claim.delivery,
-        })
+        Ok(Target { offset: claim.offset, delivery: claim.delivery })
     }
 }
 
@@ -226,9 +214,7 @@ fn next_salt() -> u64 {
     static QUEUES: AtomicU64 = AtomicU64::new(0);
     // ORDERING: Relaxed: only the number has to be new.
     let count = QUEUES.fetch_add(1, Ordering::Relaxed);
-    let mut salt = count
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut salt = count.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
     salt = (salt ^ (salt >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     salt = (salt ^ (salt >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     salt ^ (salt >> 31)
@@ -246,11 +232,7 @@ mod tests {
             let mut halves: Vec<u32> = salts.iter().map(|salt| (salt >> half) as u32).collect();
             halves.sort_unstable();
             halves.dedup();
-            assert!(
-                halves.len() >= salts.len() - 1,
-                "shift {half}: {} differ",
-                halves.len()
-            );
+            assert!(halves.len() >= salts.len() - 1, "shift {half}: {} differ", halves.len());
         }
     }
 }

@@ -70,105 +70,19 @@ fn render() -> String {
             consumers_max,
         }
     );
-    layout!(
-        text,
-        lk_message {
-            offset,
-            payload,
-            size,
-            attempts
-        }
-    );
-    layout!(
-        text,
-        lk_delivery {
-            offset,
-            payload,
-            size,
-            attempts,
-            delivery,
-            reserved
-        }
-    );
-    layout!(
-        text,
-        lk_target {
-            offset,
-            delivery,
-            reserved
-        }
-    );
+    layout!(text, lk_message { offset, payload, size, attempts });
+    layout!(text, lk_delivery { offset, payload, size, attempts, delivery, reserved });
+    layout!(text, lk_target { offset, delivery, reserved });
     layout!(text, lk_turn { token });
     layout!(text, lk_consumer { token });
-    layout!(
-        text,
-        lk_claim {
-            offset,
-            delivery,
-            queue
-        }
-    );
-    layout!(
-        text,
-        lk_put_result {
-            accepted,
-            duplicate,
-            stale,
-            schedule
-        }
-    );
-    layout!(
-        text,
-        lk_advance_result {
-            safe_offset,
-            moved,
-            reserved
-        }
-    );
-    layout!(
-        text,
-        lk_commit_result {
-            safe_offset,
-            finished,
-            reserved
-        }
-    );
-    layout!(
-        text,
-        lk_complete_result {
-            safe_offset,
-            finished,
-            unknown,
-            stale,
-            ready
-        }
-    );
-    layout!(
-        text,
-        lk_requeue_result {
-            requeued,
-            unknown,
-            stale,
-            reserved
-        }
-    );
-    layout!(
-        text,
-        lk_close_result {
-            safe_offset,
-            hand_over,
-            reserved
-        }
-    );
-    layout!(
-        text,
-        lk_expired {
-            offset,
-            age_ms,
-            delivery,
-            reserved
-        }
-    );
+    layout!(text, lk_claim { offset, delivery, queue });
+    layout!(text, lk_put_result { accepted, duplicate, stale, schedule });
+    layout!(text, lk_advance_result { safe_offset, moved, reserved });
+    layout!(text, lk_commit_result { safe_offset, finished, reserved });
+    layout!(text, lk_complete_result { safe_offset, finished, unknown, stale, ready });
+    layout!(text, lk_requeue_result { requeued, unknown, stale, reserved });
+    layout!(text, lk_close_result { safe_offset, hand_over, reserved });
+    layout!(text, lk_expired { offset, age_ms, delivery, reserved });
     layout!(
         text,
         lk_snapshot {
@@ -207,19 +121,11 @@ fn layout_of_every_struct_is_asserted_in_c() {
         fs::write(LAYOUT_FILE, &rendered).unwrap();
     }
     let committed = fs::read_to_string(LAYOUT_FILE).unwrap();
-    assert_eq!(
-        committed, rendered,
-        "run with LK_WRITE_LAYOUT=1 and commit the file"
-    );
-    let structs = HEADER
-        .lines()
-        .filter_map(|line| line.strip_prefix("typedef struct "));
+    assert_eq!(committed, rendered, "run with LK_WRITE_LAYOUT=1 and commit the file");
+    let structs = HEADER.lines().filter_map(|line| line.strip_prefix("typedef struct "));
     let mut seen = 0;
     for name in structs.filter_map(|rest| rest.strip_suffix(" {")) {
-        assert!(
-            rendered.contains(&format!("LK_LAYOUT(sizeof_{name},")),
-            "{name} is not asserted"
-        );
+        assert!(rendered.contains(&format!("LK_LAYOUT(sizeof_{name},")), "{name} is not asserted");
         seen += 1;
     }
     assert!(seen >= 15, "the header shows {seen} structs");
@@ -256,13 +162,7 @@ fn every_function_states_threads_progress_allocation_callbacks_and_errors() {
         let found = functions.iter().find(|(name, _)| name == symbol);
         let (_, comment) = found.unwrap_or_else(|| panic!("{symbol} is not in the header"));
         let mut rest = comment.as_str();
-        for label in [
-            "Threads: ",
-            "Progress: ",
-            "Allocates: ",
-            "Calls back: ",
-            "Errors: ",
-        ] {
+        for label in ["Threads: ", "Progress: ", "Allocates: ", "Calls back: ", "Errors: "] {
             let at = rest.find(&format!("\n{label}"));
             let at = at.unwrap_or_else(|| panic!("{symbol} lacks `{label}` or has it misplaced"));
             rest = &rest[at + 1..];
@@ -276,10 +176,7 @@ fn header_names_only_functions_that_are_exported() {
     let symbols = include_str!("../symbols.txt");
     for (name, _) in functions() {
         if name != "lk_abi_version" {
-            assert!(
-                symbols.lines().any(|symbol| symbol == name),
-                "{name} is not in symbols.txt"
-            );
+            assert!(symbols.lines().any(|symbol| symbol == name), "{name} is not in symbols.txt");
         }
     }
 }

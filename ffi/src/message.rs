@@ -61,10 +61,7 @@ pub struct lk_target {
 
 impl From<lk_target> for Target {
     fn from(target: lk_target) -> Self {
-        Self {
-            offset: target.offset,
-            delivery: target.delivery,
-        }
+        Self { offset: target.offset, delivery: target.delivery }
     }
 }
 

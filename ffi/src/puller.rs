@@ -69,11 +69,9 @@ pub unsafe extern "C" fn lk_process_queue_put(
         let broker_max = (broker_max > LK_BROKER_MAX_UNKNOWN).then_some(broker_max);
         let put = releasing!(queue, |sink| {
             // The guard is a temporary: the role is given back at the end of this statement.
-            queue
-                .puller()?
-                .put_slice(batch, now_ms, broker_max, |offset, payload, _| {
-                    sink(offset, payload);
-                })
+            queue.puller()?.put_slice(batch, now_ms, broker_max, |offset, payload, _| {
+                sink(offset, payload);
+            })
         })?;
         let result = lk_put_result {
             accepted: put.accepted,

@@ -10,7 +10,7 @@ use crate::error::{self, lk_error};
 use crate::guard::{self, plain_call, queue_call, write_out};
 use crate::handle::lk_process_queue;
 use crate::release::{HostFns, lk_payload_release_fn, lk_user_data_free_fn, releasing};
-use crate::status::{LK_CLOSED, LK_ERR_INVALID_ARG, Not, lk_status};
+use crate::status::{LK_CLOSED, LK_ERR_INVALID_ARG, LK_ERR_NO_MEMORY, Not, lk_status};
 use crate::turn::lk_turn;
 
 /// What a `close` answers.
@@ -54,14 +54,14 @@ pub unsafe extern "C" fn lk_process_queue_new(
         // SAFETY: the caller vouches for `err_out`.
         let config = unsafe { config.to_core(err_out) }?;
         let queue = ProcessQueue::new(config).map_err(|refused| {
+            if refused.is_out_of_memory() {
+                // No error object either: it would have to be allocated.
+                return Not(LK_ERR_NO_MEMORY);
+            }
             // SAFETY: the caller vouches for `err_out`.
             unsafe { error::refuse(err_out, LK_ERR_INVALID_ARG, &refused.to_string()) }
         })?;
-        let host = HostFns {
-            release: payload_release,
-            user_data,
-            user_data_free,
-        };
+        let host = HostFns { release: payload_release, user_data, user_data_free };
         let handle = lk_process_queue::allocate(queue, host)?;
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(queue_out, handle) };

@@ -279,7 +279,7 @@ pub unsafe extern "C" fn lk_process_queue_contains(
 ///
 /// Threads: any.
 /// Progress: lock-free.
-/// Allocates: never.
+/// Allocates: never in orderly mode; yes in concurrent mode.
 /// Calls back: never.
 /// Errors: LK_ERR_NULL_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
 #[unsafe(no_mangle)]
@@ -384,7 +384,7 @@ pub unsafe extern "C" fn lk_process_queue_get_config(
 ///
 /// Threads: any.
 /// Progress: lock-free.
-/// Allocates: never.
+/// Allocates: never in orderly mode; yes in concurrent mode.
 /// Calls back: never.
 /// Errors: LK_ERR_NULL_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
 #[unsafe(no_mangle)]

@@ -66,11 +66,7 @@ pub(crate) struct Released {
 impl Released {
     #[inline]
     pub(crate) fn new() -> Self {
-        Self {
-            len: 0,
-            stack: [MaybeUninit::uninit(); ON_STACK],
-            spilled: Vec::new(),
-        }
+        Self { len: 0, stack: [MaybeUninit::uninit(); ON_STACK], spilled: Vec::new() }
     }
 
     #[inline]
@@ -117,11 +113,7 @@ impl PayloadArray {
     /// # Safety
     /// `capacity` values may be written at `data`; it is not NULL unless `capacity` is 0.
     pub(crate) unsafe fn new(data: *mut u64, capacity: usize) -> Self {
-        Self {
-            data,
-            capacity,
-            len: 0,
-        }
+        Self { data, capacity, len: 0 }
     }
 
     /// An array for a `complete` of `count` targets; told in `*len_out` if that is too many.
@@ -164,10 +156,7 @@ impl PayloadArray {
     }
 
     pub(crate) fn push(&mut self, payload: u64) {
-        assert!(
-            self.len < self.capacity,
-            "the call checked the room before it began"
-        );
+        assert!(self.len < self.capacity, "the call checked the room before it began");
         // SAFETY: inside the array, by the assertion and the promise made to `new`.
         let slot = unsafe { self.data.add(self.len) };
         // SAFETY: as above.

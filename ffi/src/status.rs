@@ -73,6 +73,7 @@ impl From<PutError> for Not {
         match error {
             PutError::Refused(refusal) => refusal.into(),
             PutError::InvalidOffset { .. } => Not(LK_ERR_INVALID_ARG),
+            PutError::NoMemory => Not(LK_ERR_NO_MEMORY),
         }
     }
 }
@@ -119,18 +120,13 @@ mod tests {
 
     fn name_of(status: i32) -> &'static str {
         // SAFETY: the function answers constants that end in a NUL.
-        unsafe { CStr::from_ptr(lk_status_name(status)) }
-            .to_str()
-            .unwrap()
+        unsafe { CStr::from_ptr(lk_status_name(status)) }.to_str().unwrap()
     }
 
     #[test]
     fn every_status_of_the_header_has_its_name() {
         let mut seen = Vec::new();
-        for line in HEADER
-            .lines()
-            .filter_map(|line| line.strip_prefix("#define LK_"))
-        {
+        for line in HEADER.lines().filter_map(|line| line.strip_prefix("#define LK_")) {
             let Some((name, value)) = line.split_once(' ') else {
                 continue;
             };

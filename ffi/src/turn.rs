@@ -62,14 +62,9 @@ macro_rules! in_turn {
 fn committed(committed: Committed) -> Result<lk_commit_result, Not> {
     match committed {
         Committed::Nothing => Err(Not(LK_NOTHING)),
-        Committed::Finished {
-            safe_offset,
-            finished,
-        } => Ok(lk_commit_result {
-            safe_offset,
-            finished,
-            reserved: 0,
-        }),
+        Committed::Finished { safe_offset, finished } => {
+            Ok(lk_commit_result { safe_offset, finished, reserved: 0 })
+        }
     }
 }
 
@@ -95,13 +90,11 @@ pub unsafe extern "C" fn lk_turn_take(
 ) -> lk_status {
     queue_call!(queue, [len_out], {
         check_array(deliveries, capacity)?;
-        let len = in_turn!(queue, turn, |turn| turn.take(capacity, now_ms).map(
-            |batch| {
-                // SAFETY: the batch has at most `capacity` messages, and the caller vouches for
-                // that much room.
-                unsafe { write_batch(batch, deliveries) }
-            }
-        ))?;
+        let len = in_turn!(queue, turn, |turn| turn.take(capacity, now_ms).map(|batch| {
+            // SAFETY: the batch has at most `capacity` messages, and the caller vouches for
+            // that much room.
+            unsafe { write_batch(batch, deliveries) }
+        }))?;
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(len_out, len) };
         Ok(())
@@ -139,11 +132,7 @@ pub unsafe extern "C" fn lk_turn_in_flight(
         });
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(len_out, len) };
-        if len <= capacity {
-            Ok(())
-        } else {
-            Err(Not(LK_LIMIT))
-        }
+        if len <= capacity { Ok(()) } else { Err(Not(LK_LIMIT)) }
     })
 }
 
@@ -291,8 +280,7 @@ pub unsafe extern "C" fn lk_turn_requeue(
         let outcomes = unsafe { OutcomeArray::new(outcomes, count) }?;
         let each = |index, outcome| outcomes.set(index, outcome);
         let requeued = releasing!(queue, |sink| {
-            in_turn!(queue, turn, |turn| turn
-                .requeue_with(targets, plus, now_ms, each, sink))
+            in_turn!(queue, turn, |turn| turn.requeue_with(targets, plus, now_ms, each, sink))
         })?;
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(result_out, lk_requeue_result::from(requeued)) };
@@ -331,8 +319,7 @@ pub unsafe extern "C" fn lk_turn_complete(
         let outcomes = unsafe { OutcomeArray::new(outcomes, count) }?;
         let each = |index, outcome| outcomes.set(index, outcome);
         let completed = releasing!(queue, |sink| {
-            in_turn!(queue, turn, |turn| turn
-                .complete_with(targets, now_ms, each, sink))
+            in_turn!(queue, turn, |turn| turn.complete_with(targets, now_ms, each, sink))
         })?;
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(result_out, lk_complete_result::from(completed)) };
@@ -343,7 +330,7 @@ pub unsafe extern "C" fn lk_turn_complete(
 /// As `lk_turn_complete`, and hands the payloads back in `payloads` instead of calling the
 /// release callback: the caller owns them. If `capacity` is less than `count`, it answers
 /// `LK_LIMIT` with the needed number in `*len_out` and does nothing. `payloads` and `*len_out`
-/// are written with `LK_OK` and with `LK_CLOSED`.
+/// are written with `LK_OK` and with `LK_CLOSED`. `outcomes` is NULL, or has room for `count`.
 ///
 /// Threads: any; one at a time with the same turn.
 /// Progress: lock-free.
