@@ -32,10 +32,7 @@ fn replay_file<P: Played>(file: &str, mode: impl Fn(&[Step]) -> Mode, lenient: b
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             replay::play::<P>(mode, &steps, lenient, &mut tally);
         }));
-        assert!(
-            outcome.is_ok(),
-            "{file}, line {label:?}, {mode:?}: see above"
-        );
+        assert!(outcome.is_ok(), "{file}, line {label:?}, {mode:?}: see above");
     }
     println!("{file}\n{tally}");
     tally
@@ -50,33 +47,18 @@ fn orderly<P: Played>() {
 }
 
 fn concurrent<P: Played>() {
-    let tally = replay_file::<P>(
-        "process_queue_concurrent.jsonl.gz",
-        |_| Mode::Concurrent,
-        false,
-    );
+    let tally = replay_file::<P>("process_queue_concurrent.jsonl.gz", |_| Mode::Concurrent, false);
     assert_eq!(tally.agreed, 37_538);
-    let expected = [
-        (ClearIsANewGeneration, 356),
-        (RemoveFromNothing, 2044),
-        (Span, 106),
-    ];
+    let expected = [(ClearIsANewGeneration, 356), (RemoveFromNothing, 2044), (Span, 106)];
     assert_eq!(tally.counts(), expected);
 }
 
 /// Only a line that never takes can be one of concurrent use.
 fn mode_of(steps: &[Step]) -> Mode {
     let removes_only = steps.iter().all(|step| {
-        !matches!(
-            step.call,
-            Call::Take(_) | Call::Commit | Call::Rollback | Call::Again(_)
-        )
+        !matches!(step.call, Call::Take(_) | Call::Commit | Call::Rollback | Call::Again(_))
     });
-    if removes_only {
-        Mode::Concurrent
-    } else {
-        Mode::Orderly
-    }
+    if removes_only { Mode::Concurrent } else { Mode::Orderly }
 }
 
 fn odd<P: Played>() {

@@ -7,12 +7,17 @@
 
 mod twin;
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
 use lanekeeper::process_queue::{Config, Mode};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use twin::driver::run;
-use twin::ops::{Batch, Delivery, Gaps, Op, Pick};
+use twin::ops::{Batch, Delivery, Gaps, Op, Pick, Script};
 
 fn gaps() -> impl Strategy<Value = Gaps> {
     prop_oneof![
@@ -67,11 +72,7 @@ fn pick() -> impl Strategy<Value = Pick> {
     ];
     (nth, prop::bool::weighted(0.1), delivery).prop_map(|(nth, stray, delivery)| {
         // A stray one stays near: far below there is nothing to be found anyway.
-        Pick {
-            nth: if stray { nth % 300 } else { nth },
-            stray,
-            delivery,
-        }
+        Pick { nth: if stray { nth % 300 } else { nth }, stray, delivery }
     })
 }
 
@@ -143,7 +144,7 @@ fn concurrent(longest: u16) -> impl Strategy<Value = Op> {
 fn with_end(
     body: impl Strategy<Value = Op> + Clone,
     len: std::ops::Range<usize>,
-) -> impl Strategy<Value = Vec<Op>> {
+) -> impl Strategy<Value = Script> {
     let end = prop_oneof![
         3 => Just(Vec::new()),
         1 => Just(vec![Op::Stop]),
@@ -154,17 +155,12 @@ fn with_end(
     (vec(body.clone(), len), end, vec(body, 0..20)).prop_map(|(mut ops, end, after)| {
         ops.extend(end);
         ops.extend(after);
-        ops
+        Script(ops)
     })
 }
 
 fn config(mode: Mode) -> impl Strategy<Value = Config> {
-    let start = prop_oneof![
-        Just(0i64),
-        1i64..1000,
-        Just(1i64 << 40),
-        Just(i64::MAX - 100_000)
-    ];
+    let start = prop_oneof![Just(0i64), 1i64..1000, Just(1i64 << 40), Just(i64::MAX - 100_000)];
     let most = prop_oneof![3 => Just(1u32 << 20), 1 => 1u32..100];
     (start, most, 1u32..6, any::<u64>()).prop_map(
         move |(start_offset, outstanding_max, consumers_max, generation)| Config {
@@ -178,10 +174,38 @@ fn config(mode: Mode) -> impl Strategy<Value = Config> {
     )
 }
 
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a script. A failing one is run thousands of times while it is made smaller, so its message
+/// is kept for the end.
+fn check(config: Config, script: &Script) -> Result<(), TestCaseError> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                usual(info);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(config, &script.0)));
+    QUIET.set(false);
+    outcome.map_err(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string()));
+        TestCaseError::fail(text.unwrap_or_default())
+    })
+}
+
 fn settings(cases: u32) -> ProptestConfig {
+    let kept = FileFailurePersistence::Direct("tests/property.proptest-regressions");
     ProptestConfig {
         cases,
         max_shrink_iters: 20_000,
+        failure_persistence: Some(Box::new(kept)),
         ..ProptestConfig::default()
     }
 }
@@ -192,17 +216,17 @@ proptest! {
     #[test]
     fn orderly_queue_equals_its_twin(
         config in config(Mode::Orderly),
-        ops in with_end(orderly(200).boxed(), 0..80),
+        script in with_end(orderly(200).boxed(), 0..80),
     ) {
-        run(config, &ops);
+        check(config, &script)?;
     }
 
     #[test]
     fn concurrent_queue_equals_its_twin(
         config in config(Mode::Concurrent),
-        ops in with_end(concurrent(200).boxed(), 0..80),
+        script in with_end(concurrent(200).boxed(), 0..80),
     ) {
-        run(config, &ops);
+        check(config, &script)?;
     }
 }
 
@@ -213,16 +237,16 @@ proptest! {
     #[test]
     fn big_orderly_windows_equal_their_twin(
         config in config(Mode::Orderly),
-        ops in with_end(orderly(1500).boxed(), 50..150),
+        script in with_end(orderly(1500).boxed(), 50..150),
     ) {
-        run(config, &ops);
+        check(config, &script)?;
     }
 
     #[test]
     fn big_concurrent_windows_equal_their_twin(
         config in config(Mode::Concurrent),
-        ops in with_end(concurrent(1500).boxed(), 50..150),
+        script in with_end(concurrent(1500).boxed(), 50..150),
     ) {
-        run(config, &ops);
+        check(config, &script)?;
     }
 }

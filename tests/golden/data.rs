@@ -13,10 +13,7 @@ pub type Body = (i64, u32);
 /// One recorded call.
 #[derive(Clone, Debug)]
 pub enum Call {
-    Put {
-        batch: Vec<Body>,
-        max_offset: Option<String>,
-    },
+    Put { batch: Vec<Body>, max_offset: Option<String> },
     Take(i64),
     Commit,
     Rollback,
@@ -56,14 +53,10 @@ pub struct Step {
 
 /// All lines of a file, parsed as JSON.
 pub fn lines(name: &str) -> Vec<Value> {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name]
-        .iter()
-        .collect();
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect();
     let file = File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let lines = BufReader::new(GzDecoder::new(file)).lines();
-    lines
-        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
-        .collect()
+    lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
 }
 
 /// The steps of one line of the orderly, concurrent and odd files.
@@ -73,20 +66,13 @@ pub fn steps(line: &Value) -> Vec<Step> {
 
 fn step(op: &Value) -> Step {
     let call = call(op[0].as_str().unwrap(), &op[1]);
-    Step {
-        call,
-        ret: ret(&op[2]),
-        row: op.get(3).map(row),
-    }
+    Step { call, ret: ret(&op[2]), row: op.get(3).map(row) }
 }
 
 /// A call by its recorded name and argument.
 pub fn call(name: &str, arg: &Value) -> Call {
     match name {
-        "put" => Call::Put {
-            batch: bodies(arg),
-            max_offset: None,
-        },
+        "put" => Call::Put { batch: bodies(arg), max_offset: None },
         "putm" => Call::Put {
             batch: bodies(&arg[0]),
             max_offset: Some(arg[1].as_str().unwrap().to_owned()),
@@ -120,9 +106,7 @@ pub fn row(value: &Value) -> Row {
 }
 
 pub fn int(value: &Value) -> i64 {
-    value
-        .as_i64()
-        .unwrap_or_else(|| panic!("{value} is not an i64"))
+    value.as_i64().unwrap_or_else(|| panic!("{value} is not an i64"))
 }
 
 fn bodies(value: &Value) -> Vec<Body> {

@@ -73,10 +73,7 @@ impl Tally {
 
     /// The counts as a list, for comparison with the pinned ones.
     pub fn counts(&self) -> Vec<(Departure, u64)> {
-        self.departures
-            .iter()
-            .map(|(departure, n)| (*departure, *n))
-            .collect()
+        self.departures.iter().map(|(departure, n)| (*departure, *n)).collect()
     }
 }
 

@@ -32,9 +32,14 @@ pub trait Played {
     fn contains(&self, offset: i64) -> bool;
     fn snapshot(&self) -> Snapshot;
 
-    /// The state as the recordings have it.
-    fn row(&self) -> Row {
+    /// The state as the recordings have it. The flag says that somebody was told to consume; in
+    /// concurrent mode, where nothing is taken back, that is so since the first message.
+    fn row(&self, mode: Mode) -> Row {
         let s = self.snapshot();
+        let flag = match mode {
+            Mode::Orderly => s.scheduled,
+            Mode::Concurrent => s.highest_put >= 0,
+        };
         [
             s.cached_count as i64,
             s.cached_min,
@@ -44,7 +49,7 @@ pub trait Played {
             s.in_flight_max,
             s.count as i64,
             s.bytes as i64,
-            i64::from(s.scheduled),
+            i64::from(flag),
             s.highest_put.max(0),
             s.lag,
         ]
@@ -52,17 +57,11 @@ pub trait Played {
 }
 
 fn incoming(batch: &[Body]) -> Vec<Incoming<u64>> {
-    batch
-        .iter()
-        .map(|(offset, size)| Incoming::new(*offset, *offset as u64, *size))
-        .collect()
+    batch.iter().map(|(offset, size)| Incoming::new(*offset, *offset as u64, *size)).collect()
 }
 
 fn config(mode: Mode) -> Config {
-    Config {
-        mode,
-        ..Config::default()
-    }
+    Config { mode, ..Config::default() }
 }
 
 fn targets(offsets: &[i64]) -> Vec<Target> {
@@ -92,9 +91,7 @@ impl Played for TwinPlayer {
     }
 
     fn put(&mut self, batch: &[Body], now_ms: i64, max: Option<i64>) -> Result<Put, PutError> {
-        self.twin
-            .put(&incoming(batch), now_ms, max)
-            .map(|(put, _)| put)
+        self.twin.put(&incoming(batch), now_ms, max).map(|(put, _)| put)
     }
 
     fn take(&mut self, n: usize, now_ms: i64) -> Result<Vec<Body>, Refusal> {
@@ -111,15 +108,11 @@ impl Played for TwinPlayer {
     }
 
     fn requeue(&mut self, offsets: &[i64]) -> Result<Requeued, Refusal> {
-        self.twin
-            .requeue(self.who, &targets(offsets), 0)
-            .map(|(answer, _)| answer)
+        self.twin.requeue(self.who, &targets(offsets), 0).map(|(answer, _)| answer)
     }
 
     fn complete(&mut self, offsets: &[i64]) -> Result<Completed, Refusal> {
-        self.twin
-            .complete(self.who, &targets(offsets))
-            .map(|(answer, _)| answer)
+        self.twin.complete(self.who, &targets(offsets)).map(|(answer, _)| answer)
     }
 
     fn expired(&self, now_ms: i64, limit_ms: i64, max: usize) -> Vec<Expired> {
@@ -132,8 +125,8 @@ impl Played for TwinPlayer {
         sent: bool,
         not_before_ms: i64,
     ) -> Result<Completed, Outcome> {
-        let claim = self.twin.claim(target).unwrap()?;
-        Ok(self.twin.settle(claim, sent, not_before_ms).unwrap())
+        let claim = self.twin.claim(self.who, target).unwrap()?;
+        Ok(self.twin.settle(claim, sent, not_before_ms, 0).unwrap())
     }
 
     fn span(&self) -> i64 {
@@ -184,18 +177,11 @@ impl Played for QueuePlayer {
         let orderly = mode == Mode::Orderly;
         let turn = orderly.then(|| queue.begin_turn(0).unwrap().suspend());
         let consumer = (!orderly).then(|| queue.consumer().unwrap().suspend());
-        Self {
-            queue,
-            turn,
-            consumer,
-        }
+        Self { queue, turn, consumer }
     }
 
     fn put(&mut self, batch: &[Body], now_ms: i64, max: Option<i64>) -> Result<Put, PutError> {
-        self.queue
-            .puller()
-            .unwrap()
-            .put(&mut incoming(batch), now_ms, max)
+        self.queue.puller().unwrap().put(&mut incoming(batch), now_ms, max)
     }
 
     fn take(&mut self, n: usize, now_ms: i64) -> Result<Vec<Body>, Refusal> {
@@ -278,35 +264,21 @@ pub struct Both {
 }
 
 fn agreed<A: PartialEq + Debug>(what: &str, queue: A, twin: A) -> A {
-    assert!(
-        queue == twin,
-        "{what}\n  queue: {queue:?}\n  twin: {twin:?}"
-    );
+    assert!(queue == twin, "{what}\n  queue: {queue:?}\n  twin: {twin:?}");
     queue
 }
 
 impl Played for Both {
     fn open(mode: Mode) -> Self {
-        Self {
-            queue: QueuePlayer::open(mode),
-            twin: TwinPlayer::open(mode),
-        }
+        Self { queue: QueuePlayer::open(mode), twin: TwinPlayer::open(mode) }
     }
 
     fn put(&mut self, batch: &[Body], now_ms: i64, max: Option<i64>) -> Result<Put, PutError> {
-        agreed(
-            "put",
-            self.queue.put(batch, now_ms, max),
-            self.twin.put(batch, now_ms, max),
-        )
+        agreed("put", self.queue.put(batch, now_ms, max), self.twin.put(batch, now_ms, max))
     }
 
     fn take(&mut self, n: usize, now_ms: i64) -> Result<Vec<Body>, Refusal> {
-        agreed(
-            "take",
-            self.queue.take(n, now_ms),
-            self.twin.take(n, now_ms),
-        )
+        agreed("take", self.queue.take(n, now_ms), self.twin.take(n, now_ms))
     }
 
     fn commit(&mut self) -> Result<Committed, Refusal> {
@@ -318,19 +290,11 @@ impl Played for Both {
     }
 
     fn requeue(&mut self, offsets: &[i64]) -> Result<Requeued, Refusal> {
-        agreed(
-            "requeue",
-            self.queue.requeue(offsets),
-            self.twin.requeue(offsets),
-        )
+        agreed("requeue", self.queue.requeue(offsets), self.twin.requeue(offsets))
     }
 
     fn complete(&mut self, offsets: &[i64]) -> Result<Completed, Refusal> {
-        agreed(
-            "complete",
-            self.queue.complete(offsets),
-            self.twin.complete(offsets),
-        )
+        agreed("complete", self.queue.complete(offsets), self.twin.complete(offsets))
     }
 
     fn expired(&self, now_ms: i64, limit_ms: i64, max: usize) -> Vec<Expired> {
@@ -345,11 +309,7 @@ impl Played for Both {
         not_before_ms: i64,
     ) -> Result<Completed, Outcome> {
         let twin = self.twin.claim_and_settle(target, sent, not_before_ms);
-        agreed(
-            "settle",
-            self.queue.claim_and_settle(target, sent, not_before_ms),
-            twin,
-        )
+        agreed("settle", self.queue.claim_and_settle(target, sent, not_before_ms), twin)
     }
 
     fn span(&self) -> i64 {
@@ -361,11 +321,7 @@ impl Played for Both {
     }
 
     fn contains(&self, offset: i64) -> bool {
-        agreed(
-            "contains",
-            self.queue.contains(offset),
-            self.twin.contains(offset),
-        )
+        agreed("contains", self.queue.contains(offset), self.twin.contains(offset))
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -23,11 +23,7 @@ const ALL: &[usize] = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
 impl Played1 {
     fn of(ret: Ret) -> Self {
-        Self {
-            ret,
-            ret_cause: None,
-            row_causes: Vec::new(),
-        }
+        Self { ret, ret_cause: None, row_causes: Vec::new() }
     }
 
     fn because(mut self, cause: Option<Departure>) -> Self {
@@ -51,10 +47,7 @@ struct Lasting {
 
 impl Lasting {
     fn cause(&self, column: usize) -> Option<Departure> {
-        self.columns
-            .iter()
-            .find(|(c, _)| *c == column)
-            .map(|(_, cause)| *cause)
+        self.columns.iter().find(|(c, _)| *c == column).map(|(_, cause)| *cause)
     }
 }
 
@@ -79,19 +72,13 @@ pub fn play<P: Played>(mode: Mode, steps: &[Step], lenient: bool, tally: &mut Ta
     for (i, step) in steps.iter().enumerate() {
         let played = line.call(&step.call, &step.ret);
         if diverged {
-            line.player.row();
+            line.player.row(mode);
             line.tally.twin_only += 1;
             continue;
         }
         let context = |what: &str| format!("step {i}, {:?}: {what}", step.call);
-        let agreed = line
-            .compare_ret(step, &played)
-            .map_err(|e| context(&e))
-            .unwrap();
-        let (same_row, ends) = line
-            .compare_row(step, &played)
-            .map_err(|e| context(&e))
-            .unwrap();
+        let agreed = line.compare_ret(step, &played).map_err(|e| context(&e)).unwrap();
+        let (same_row, ends) = line.compare_row(step, &played).map_err(|e| context(&e)).unwrap();
         if agreed && same_row {
             line.tally.agreed += 1;
         }
@@ -137,19 +124,24 @@ impl<P: Played> Line<'_, P> {
         let parsed = max_offset.map(str::parse::<i64>);
         // As upstream the property counts only where there is a message to carry it.
         let malformed = !batch.is_empty() && matches!(parsed, Some(Err(_)));
-        let highest_before = self.player.snapshot().highest_put;
+        let before = self.player.snapshot();
         match self.player.put(batch, 0, parsed.and_then(Result::ok)) {
             Ok(put) => {
                 self.put.extend(batch.iter().map(|(offset, _)| *offset));
-                let last = batch.last().map_or(highest_before, |(offset, _)| *offset);
-                let below = last < self.player.snapshot().highest_put;
+                let last = batch.last().map_or(before.highest_put, |(offset, _)| *offset);
+                let highest = self.player.snapshot().highest_put;
+                let below = last < highest;
+                let dispatch = match self.mode {
+                    Mode::Orderly => put.schedule,
+                    Mode::Concurrent => before.highest_put < 0 && highest >= 0,
+                };
                 let cause = match () {
                     () if malformed => Some(Departure::MalformedMaxOffset),
                     () if put.duplicate > 0 => Some(Departure::Duplicate),
                     () if put.stale > 0 => Some(Departure::Stale),
                     () => None,
                 };
-                Played1::of(Ret::Int(i64::from(put.schedule)))
+                Played1::of(Ret::Int(i64::from(dispatch)))
                     .because(cause)
                     .row(below, Departure::HighestIsTheLast, &[COLUMN_HIGHEST])
                     .row(put.duplicate > 0, Departure::Duplicate, ALL)
@@ -158,7 +150,7 @@ impl<P: Played> Line<'_, P> {
             Err(PutError::InvalidOffset { .. }) => Played1::of(Ret::Null)
                 .because(Some(Departure::OffsetOutOfRange))
                 .row(true, Departure::OffsetOutOfRange, ALL),
-            Err(PutError::Refused(refusal)) => panic!("put: {refusal}"),
+            Err(error) => panic!("put: {error}"),
         }
     }
 
@@ -209,9 +201,7 @@ impl<P: Played> Line<'_, P> {
 
     fn remove(&mut self, messages: &[Body], golden: &Ret) -> Played1 {
         let before = self.player.snapshot();
-        let ready = messages
-            .iter()
-            .any(|(offset, _)| self.player.contains(*offset));
+        let ready = messages.iter().any(|(offset, _)| self.player.contains(*offset));
         let answer = self.player.complete(&offsets(messages)).unwrap();
         let orderly = self.mode == Mode::Orderly;
         let cause = if *golden == Ret::Int(-1) && before.cached_count == 0 {
@@ -226,11 +216,7 @@ impl<P: Played> Line<'_, P> {
         Played1::of(Ret::Int(answer.safe_offset))
             .because(cause)
             .row(!orderly, Departure::SizeOfTheArgument, &[COLUMN_BYTES])
-            .row(
-                orderly && (ready || in_flight),
-                Departure::RemoveOfTheReady,
-                ALL,
-            )
+            .row(orderly && (ready || in_flight), Departure::RemoveOfTheReady, ALL)
     }
 
     /// Did the answer agree? An error is a difference without a name.
@@ -255,39 +241,26 @@ impl<P: Played> Line<'_, P> {
         let Some(golden) = step.row else {
             return Ok((true, false));
         };
-        let row = self.player.row();
+        let row = self.player.row(self.mode);
         let differing: Vec<usize> = (0..row.len()).filter(|c| row[*c] != golden[*c]).collect();
-        self.lasting
-            .columns
-            .retain(|(column, _)| differing.contains(column));
-        let fresh: Vec<usize> = differing
-            .iter()
-            .copied()
-            .filter(|c| self.lasting.cause(*c).is_none())
-            .collect();
+        self.lasting.columns.retain(|(column, _)| differing.contains(column));
+        let fresh: Vec<usize> =
+            differing.iter().copied().filter(|c| self.lasting.cause(*c).is_none()).collect();
         if fresh.is_empty() {
-            let lasting = differing
-                .first()
-                .and_then(|column| self.lasting.cause(*column));
+            let lasting = differing.first().and_then(|column| self.lasting.cause(*column));
             if let Some(cause) = lasting {
                 self.tally.note(cause);
             }
             return Ok((lasting.is_none(), false));
         }
         let covers = |columns: &[usize]| fresh.iter().all(|column| columns.contains(column));
-        let Some((cause, _)) = played
-            .row_causes
-            .iter()
-            .find(|(_, columns)| covers(columns))
-        else {
+        let Some((cause, _)) = played.row_causes.iter().find(|(_, columns)| covers(columns)) else {
             return Err(unexplained(&row, &golden, &fresh));
         };
         self.tally.note(*cause);
         let may_last = [COLUMN_FLAG, COLUMN_HIGHEST, COLUMN_LAG];
         if fresh.iter().all(|column| may_last.contains(column)) {
-            self.lasting
-                .columns
-                .extend(fresh.iter().map(|column| (*column, *cause)));
+            self.lasting.columns.extend(fresh.iter().map(|column| (*column, *cause)));
             return Ok((false, false));
         }
         Ok((false, true))

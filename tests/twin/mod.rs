@@ -20,6 +20,8 @@ use lanekeeper::process_queue::{
 
 /// Highest delivery number; after it comes 1 again.
 const DELIVERY_MAX: u32 = (1 << 24) - 1;
+/// A message that is on loan this often at once is not lent once more.
+const LOANS_MAX: usize = 31;
 
 /// Who holds a loan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +46,13 @@ pub struct Delivered {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    Ready { not_before_ms: i64 },
-    InFlight { taken_ms: i64 },
+    Ready {
+        /// Set until a take comes that is late enough.
+        not_before_ms: Option<i64>,
+    },
+    InFlight {
+        taken_ms: i64,
+    },
     Claimed,
 }
 
@@ -118,10 +125,7 @@ impl Twin {
             highest_put: -1,
             ..State::default()
         };
-        Self {
-            config,
-            state: Mutex::new(state),
-        }
+        Self { config, state: Mutex::new(state) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -137,14 +141,8 @@ impl Twin {
     ) -> Result<(Put, Vec<(i64, u64, RefusedBecause)>), PutError> {
         let mut state = self.lock();
         state.may_pull()?;
-        if let Some(index) = batch
-            .iter()
-            .position(|m| m.offset < 0 || m.offset == i64::MAX)
-        {
-            return Err(PutError::InvalidOffset {
-                index,
-                offset: batch[index].offset,
-            });
+        if let Some(index) = batch.iter().position(|m| m.offset < 0 || m.offset == i64::MAX) {
+            return Err(PutError::InvalidOffset { index, offset: batch[index].offset });
         }
         let mut sorted: Vec<&Incoming<u64>> = batch.iter().collect();
         sorted.sort_by_key(|m| m.offset);
@@ -163,12 +161,7 @@ impl Twin {
         if state.held.len() + accepted.len() > self.config.outstanding_max as usize {
             return Err(PutError::Refused(Refusal::Limit));
         }
-        let count_of = |why| {
-            refused
-                .iter()
-                .filter(|(_, _, because)| *because == why)
-                .count()
-        };
+        let count_of = |why| refused.iter().filter(|(_, _, because)| *because == why).count();
         let mut answer = Put {
             accepted: accepted.len() as u32,
             duplicate: count_of(RefusedBecause::Duplicate) as u32,
@@ -189,7 +182,7 @@ impl Twin {
             }
         }
         state.last_pull_ms = now_ms;
-        if !state.scheduled && state.has_ready() {
+        if self.config.mode == Mode::Orderly && !state.scheduled && state.has_ready() {
             state.scheduled = true;
             answer.schedule = true;
         }
@@ -201,10 +194,7 @@ impl Twin {
         let mut state = self.lock();
         state.may_pull()?;
         if next < 0 {
-            return Err(PutError::InvalidOffset {
-                index: 0,
-                offset: next,
-            });
+            return Err(PutError::InvalidOffset { index: 0, offset: next });
         }
         if next < state.pull_offset {
             return Err(PutError::Refused(Refusal::Stale));
@@ -213,9 +203,7 @@ impl Twin {
         state.pull_offset = next;
         state.last_pull_ms = now_ms;
         let after = state.safe_offset();
-        Ok(Advanced {
-            safe_offset: (after != before).then_some(after),
-        })
+        Ok(Advanced { safe_offset: (after != before).then_some(after) })
     }
 
     /// T1.
@@ -244,14 +232,10 @@ impl Twin {
         if state.closed {
             return TurnEnd::HandOver;
         }
-        let again = state.busy_note || state.has_ready();
+        state.scheduled = state.has_ready();
+        let again = state.scheduled || state.busy_note;
         state.busy_note = false;
-        state.scheduled = again;
-        if again {
-            TurnEnd::RunAgain
-        } else {
-            TurnEnd::Nothing
-        }
+        if again { TurnEnd::RunAgain } else { TurnEnd::Nothing }
     }
 
     /// W2.
@@ -276,13 +260,19 @@ impl Twin {
         Ok(taken)
     }
 
-    /// What is in flight, ascending.
-    pub fn in_flight(&self) -> Vec<Delivered> {
+    /// Offset and payload of what is in flight, ascending. On a closed queue: what the turn still
+    /// has on loan.
+    pub fn in_flight(&self) -> Vec<(i64, u64)> {
         let state = self.lock();
-        let flying = state.held.iter().filter(|(_, held)| held.is_in_flight());
+        let mut flying: Vec<(i64, u64)> = if state.closed {
+            let lent = state.loans.iter().filter(|loan| loan.who == Who::Turn);
+            lent.map(|loan| (loan.offset, loan.payload)).collect()
+        } else {
+            let held = state.held.iter().filter(|(_, held)| held.is_in_flight());
+            held.map(|(offset, held)| (*offset, held.payload)).collect()
+        };
+        flying.sort_unstable();
         flying
-            .map(|(offset, held)| delivered(*offset, held))
-            .collect()
     }
 
     /// W4.
@@ -300,10 +290,7 @@ impl Twin {
             return Ok(Committed::Nothing);
         }
         let finished = flying.len() as u32;
-        Ok(Committed::Finished {
-            safe_offset: state.safe_offset(),
-            finished,
-        })
+        Ok(Committed::Finished { safe_offset: state.safe_offset(), finished })
     }
 
     /// W5.
@@ -315,7 +302,7 @@ impl Twin {
         }
         let flying = state.in_flight_offsets();
         for offset in &flying {
-            state.make_ready(*offset, 0, i64::MIN);
+            state.make_ready(*offset, 0, None);
         }
         Ok(flying.len() as u32)
     }
@@ -338,7 +325,7 @@ impl Twin {
             let outcome = state.judge(*target, Held::is_in_flight);
             match outcome {
                 Outcome::Won => {
-                    state.make_ready(target.offset, attempts_plus, i64::MIN);
+                    state.make_ready(target.offset, attempts_plus, None);
                     answer.requeued += 1;
                 }
                 Outcome::Unknown => answer.unknown += 1,
@@ -361,18 +348,11 @@ impl Twin {
             return Err(Refusal::Closed);
         }
         let ready_too = self.config.mode == Mode::Concurrent;
-        let mut answer = Completed {
-            safe_offset: 0,
-            finished: 0,
-            unknown: 0,
-            stale: 0,
-            ready: 0,
-        };
+        let mut answer = Completed { safe_offset: 0, finished: 0, unknown: 0, stale: 0, ready: 0 };
         let mut each = Vec::new();
         for target in targets {
-            let outcome = state.judge(*target, |held| {
-                held.is_in_flight() || (ready_too && held.is_ready())
-            });
+            let outcome =
+                state.judge(*target, |held| held.is_in_flight() || (ready_too && held.is_ready()));
             match outcome {
                 Outcome::Won => {
                     state.finish(target.offset);
@@ -415,28 +395,29 @@ impl Twin {
         self.lock().end_named_loans(who, targets)
     }
 
-    /// W15.
-    pub fn claim(&self, target: Target) -> Result<Result<Target, Outcome>, Refusal> {
+    /// W15. A loan that the claimer has of the current delivery goes over to the claim.
+    pub fn claim(&self, who: Who, target: Target) -> Result<Result<Target, Outcome>, Refusal> {
         let mut state = self.lock();
         if state.closed {
             return Err(Refusal::Closed);
         }
-        match state.judge(target, Held::is_in_flight) {
+        let Target { offset, .. } = target;
+        let current = state.held.get(&offset).map_or(0, |held| held.delivery);
+        let goes_over =
+            |loan: &Loan| loan.who == who && loan.offset == offset && loan.delivery == current;
+        let own = state.loans.iter().position(goes_over);
+        let lent = state.loans.iter().filter(|loan| loan.offset == offset).count();
+        let may_lend = own.is_some() || lent < LOANS_MAX;
+        match state.judge(target, |held| held.is_in_flight() && may_lend) {
             Outcome::Won => {
-                let held = state.held.get_mut(&target.offset).unwrap();
+                let held = state.held.get_mut(&offset).unwrap();
                 held.stage = Stage::Claimed;
                 let (delivery, payload) = (held.delivery, held.payload);
-                let loan = Loan {
-                    who: Who::Claim,
-                    offset: target.offset,
-                    delivery,
-                    payload,
-                };
-                state.loans.push(loan);
-                Ok(Ok(Target {
-                    offset: target.offset,
-                    delivery,
-                }))
+                if let Some(own) = own {
+                    state.loans.swap_remove(own);
+                }
+                state.loans.push(Loan { who: Who::Claim, offset, delivery, payload });
+                Ok(Ok(Target { offset, delivery }))
             }
             other => Ok(Err(other)),
         }
@@ -448,6 +429,7 @@ impl Twin {
         claim: Target,
         sent: bool,
         not_before_ms: i64,
+        now_ms: i64,
     ) -> Result<Completed, Refusal> {
         let mut state = self.lock();
         state.end_loans(Who::Claim, |loan| loan.offset == claim.offset);
@@ -457,7 +439,8 @@ impl Twin {
         if sent {
             state.finish(claim.offset);
         } else {
-            state.make_ready(claim.offset, 1, not_before_ms);
+            let later = (not_before_ms > now_ms).then_some(not_before_ms);
+            state.make_ready(claim.offset, 1, later);
         }
         Ok(Completed {
             safe_offset: state.safe_offset(),
@@ -500,10 +483,7 @@ impl Twin {
         for offset in offsets {
             state.finish(offset);
         }
-        Ok(Closed {
-            safe_offset: state.final_safe,
-            hand_over: !state.turn_running,
-        })
+        Ok(Closed { safe_offset: state.final_safe, hand_over: !state.turn_running })
     }
 }
 
@@ -538,11 +518,7 @@ impl State {
     }
 
     fn in_flight_offsets(&self) -> Vec<i64> {
-        self.held
-            .iter()
-            .filter(|(_, h)| h.is_in_flight())
-            .map(|(offset, _)| *offset)
-            .collect()
+        self.held.iter().filter(|(_, h)| h.is_in_flight()).map(|(offset, _)| *offset).collect()
     }
 
     fn insert(&mut self, message: &Incoming<u64>, now_ms: i64) {
@@ -552,9 +528,7 @@ impl State {
             attempts: u8::try_from(message.attempts).unwrap_or(u8::MAX),
             delivery: 0,
             put_ms: now_ms,
-            stage: Stage::Ready {
-                not_before_ms: i64::MIN,
-            },
+            stage: Stage::Ready { not_before_ms: None },
         };
         self.held.insert(message.offset, held);
         self.pull_offset = message.offset + 1;
@@ -562,27 +536,20 @@ impl State {
     }
 
     fn take(&mut self, who: Who, n: usize, now_ms: i64) -> Vec<Delivered> {
+        self.wake_due(now_ms);
         let mut taken = Vec::new();
         for (offset, held) in &mut self.held {
-            let Stage::Ready { not_before_ms } = held.stage else {
+            if held.stage != (Stage::Ready { not_before_ms: None }) {
                 continue;
-            };
-            if not_before_ms > now_ms {
+            }
+            let lent = self.loans.iter().filter(|loan| loan.offset == *offset).count();
+            if lent == LOANS_MAX {
                 continue;
             }
             held.stage = Stage::InFlight { taken_ms: now_ms };
-            held.delivery = if held.delivery == DELIVERY_MAX {
-                1
-            } else {
-                held.delivery + 1
-            };
+            held.delivery = if held.delivery == DELIVERY_MAX { 1 } else { held.delivery + 1 };
             let (delivery, payload) = (held.delivery, held.payload);
-            self.loans.push(Loan {
-                who,
-                offset: *offset,
-                delivery,
-                payload,
-            });
+            self.loans.push(Loan { who, offset: *offset, delivery, payload });
             taken.push(delivered(*offset, held));
             if taken.len() == n {
                 break;
@@ -594,22 +561,29 @@ impl State {
         taken
     }
 
-    /// Would a verb that works on messages of this `stage` get this one?
-    fn judge(&self, target: Target, stage: impl Fn(&Held) -> bool) -> Outcome {
-        match self.held.get(&target.offset) {
-            Some(held) if stage(held) => {
-                let named = target.delivery != 0;
-                if named && target.delivery != held.delivery {
-                    Outcome::Stale
-                } else {
-                    Outcome::Won
-                }
+    /// What is due by now is ready without more ado from now on, whatever the clock does.
+    fn wake_due(&mut self, now_ms: i64) {
+        for held in self.held.values_mut() {
+            if let Stage::Ready { not_before_ms: due @ Some(_) } = &mut held.stage
+                && *due <= Some(now_ms)
+            {
+                *due = None;
             }
-            _ => Outcome::Unknown,
         }
     }
 
-    fn make_ready(&mut self, offset: i64, attempts_plus: u8, not_before_ms: i64) {
+    /// Would a verb that works on messages of this `stage` get this one?
+    fn judge(&self, target: Target, stage: impl Fn(&Held) -> bool) -> Outcome {
+        let Some(held) = self.held.get(&target.offset) else { return Outcome::Unknown };
+        let other_delivery = target.delivery != 0 && target.delivery != held.delivery;
+        match (other_delivery, stage(held)) {
+            (true, _) => Outcome::Stale,
+            (_, true) => Outcome::Won,
+            (_, false) => Outcome::Unknown,
+        }
+    }
+
+    fn make_ready(&mut self, offset: i64, attempts_plus: u8, not_before_ms: Option<i64>) {
         let held = self.held.get_mut(&offset).unwrap();
         held.attempts = held.attempts.saturating_add(attempts_plus);
         held.stage = Stage::Ready { not_before_ms };
@@ -630,10 +604,8 @@ impl State {
     }
 
     fn end_loans(&mut self, who: Who, which: impl Fn(&Loan) -> bool) -> u32 {
-        let (ended, kept): (Vec<Loan>, Vec<Loan>) = self
-            .loans
-            .iter()
-            .partition(|loan| loan.who == who && which(loan));
+        let (ended, kept): (Vec<Loan>, Vec<Loan>) =
+            self.loans.iter().partition(|loan| loan.who == who && which(loan));
         self.loans = kept;
         for loan in &ended {
             let last = !self.loans.iter().any(|other| other.payload == loan.payload);
@@ -644,12 +616,21 @@ impl State {
         ended.len() as u32
     }
 
-    /// A target with no delivery named ends whatever loan of that offset there is.
+    /// Each target ends one loan of that holder: the delivery it names, or else the newest.
     fn end_named_loans(&mut self, who: Who, targets: &[Target]) -> u32 {
-        let named = |loan: &Loan, target: &Target| {
-            loan.offset == target.offset
-                && (target.delivery == 0 || target.delivery == loan.delivery)
-        };
-        self.end_loans(who, |loan| targets.iter().any(|target| named(loan, target)))
+        let mut ended = 0;
+        for target in targets {
+            let named = |loan: &&Loan| {
+                loan.who == who
+                    && loan.offset == target.offset
+                    && (target.delivery == 0 || target.delivery == loan.delivery)
+            };
+            let newest = self.loans.iter().filter(named).map(|loan| loan.delivery).max();
+            if let Some(delivery) = newest {
+                let this = |loan: &Loan| loan.offset == target.offset && loan.delivery == delivery;
+                ended += self.end_loans(who, this);
+            }
+        }
+        ended
     }
 }

@@ -1,5 +1,7 @@
 //! Operations on a queue as plain data, for generators of every kind.
 
+use std::fmt;
+
 /// Which delivery of a message a call names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
@@ -132,6 +134,16 @@ pub enum Op {
     Close {
         sink: bool,
     },
+}
+
+/// A sequence of operations, shown with one operation a line.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Script(pub Vec<Op>);
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|op| write!(f, "\n  {op:?}"))
+    }
 }
 
 /// A small generator of its own, so that a shuffle depends on nothing but its seed.

@@ -15,11 +15,7 @@ impl Twin {
 
     pub fn span(&self) -> i64 {
         let state = self.lock();
-        state
-            .held
-            .keys()
-            .next()
-            .map_or(0, |lowest| state.highest_put - lowest)
+        state.held.keys().next().map_or(0, |lowest| state.highest_put - lowest)
     }
 
     pub fn safe_offset(&self) -> i64 {
@@ -108,21 +104,14 @@ impl Twin {
         if self.config.mode != Mode::Concurrent {
             return Vec::new();
         }
-        let old = state
-            .held
-            .iter()
-            .filter_map(|(offset, held)| match held.stage {
-                Stage::InFlight { taken_ms } => {
-                    let age_ms = now_ms.saturating_sub(taken_ms);
-                    let expired = Expired {
-                        offset: *offset,
-                        delivery: held.delivery,
-                        age_ms,
-                    };
-                    (age_ms > limit_ms).then_some(expired)
-                }
-                _ => None,
-            });
+        let old = state.held.iter().filter_map(|(offset, held)| match held.stage {
+            Stage::InFlight { taken_ms } => {
+                let age_ms = now_ms.saturating_sub(taken_ms);
+                let expired = Expired { offset: *offset, delivery: held.delivery, age_ms };
+                (age_ms > limit_ms).then_some(expired)
+            }
+            _ => None,
+        });
         old.take(max).collect()
     }
 }
@@ -134,11 +123,7 @@ impl State {
 
     /// Count, lowest and highest of the messages that are so; zeros if there are none.
     fn extent(&self, so: impl Fn(&Held) -> bool) -> (u64, i64, i64) {
-        let mut offsets = self
-            .held
-            .iter()
-            .filter(|(_, held)| so(held))
-            .map(|(offset, _)| *offset);
+        let mut offsets = self.held.iter().filter(|(_, held)| so(held)).map(|(offset, _)| *offset);
         let Some(lowest) = offsets.next() else {
             return (0, 0, 0);
         };
