@@ -63,8 +63,9 @@ pub(crate) struct Released {
 }
 
 impl<S> Turnstile<S> {
-    pub(crate) fn new(state: S) -> Self {
-        Self { word: AtomicU64::new(0), state: UnsafeCell::new(state) }
+    /// Numbers count from `first`, below 2^58.
+    pub(crate) fn new(state: S, first: u64) -> Self {
+        Self { word: AtomicU64::new(first << NUMBER_SHIFT), state: UnsafeCell::new(state) }
     }
 
     pub(crate) fn take(&self) -> Result<Pass<'_, S>, Denied> {

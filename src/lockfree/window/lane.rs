@@ -520,8 +520,9 @@ impl<T> Window<T> {
                 sink.give(segment.offset(place.slot), payload);
             }
         });
-        state.in_flight = 0;
-        state.in_bytes = 0;
+        // Nothing is in flight for later verbs to find.
+        (state.in_flight, state.in_bytes, state.again, state.above) = (0, 0, 0, 0);
+        (state.h, state.finished) = (state.k, state.k);
         Self::add_released(&self.tallies[0], released);
     }
 }

@@ -179,6 +179,12 @@ impl<T> Window<T> {
                 role: RoleCell::new(MemberState::new()),
             })
         };
+        let tallies = boxed(places + 1, tally)?;
+        // Tokens of two queues, or of two generations, must not be mistaken for each other: their numbers start
+        // somewhere else.
+        let salt = (tallies.as_ptr().addr() as u64 ^ config.generation.rotate_left(32))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            >> 7;
         Some(Self {
             front: CachePadded::new(Front {
                 publish: AtomicU64::new(0),
@@ -193,13 +199,13 @@ impl<T> Window<T> {
             progress: CachePadded::new(AtomicU64::new(start)),
             head: CachePadded::new(AtomicU64::new(0)),
             records: CachePadded::new([spread::LaneRecord::new(), spread::LaneRecord::new()]),
-            tallies: boxed(places + 1, tally)?,
+            tallies,
             crowd: CachePadded::new(CrowdWords {
                 again: AtomicU64::new(0),
                 due: AtomicU64::new(0),
                 early: AtomicU64::new(0),
                 members_used: AtomicU64::new(0),
-                member_number: AtomicU64::new(0),
+                member_number: AtomicU64::new(salt >> 6),
             }),
             closer_released: AtomicU64::new(0),
             pool,
@@ -208,7 +214,7 @@ impl<T> Window<T> {
             outstanding_max: u64::from(config.outstanding_max),
             concurrent,
             puller: RoleCell::new(PullerState::new(spare, config.start_offset)),
-            lane: Turnstile::new(LaneState::new()),
+            lane: Turnstile::new(LaneState::new(), salt),
             members: boxed(places, member)?,
         })
     }

@@ -171,7 +171,7 @@ impl<T> Window<T> {
         state.bytes += bytes;
         if accepted > 0 {
             state.next = highest + 1;
-            self.raise_pull(state.next);
+            self.raise_pull(state.next, true);
             if first > old_next {
                 self.carry_over_gap(old_highest, first);
             }
@@ -225,7 +225,7 @@ impl<T> Window<T> {
         // ORDERING: Relaxed — only the flags can be stale; the compare-and-swap decides.
         let mut word = self.front.publish.load(Ordering::Relaxed);
         if mutated("pull_before_publish") && rank > state.rank {
-            self.raise_pull(highest + 1);
+            self.raise_pull(highest + 1, true);
         }
         if rank == state.rank {
             // Nothing accepted: no new parity, but the lag may be news, and somebody may have to be told.
@@ -279,19 +279,20 @@ impl<T> Window<T> {
         }
     }
 
-    /// Raises the pull word; false if it was closed before.
+    /// Raises the pull word; false if it was closed before. A put that is published raises it also then.
     #[inline(always)]
-    fn raise_pull(&self, next: i64) -> bool {
+    fn raise_pull(&self, next: i64, published: bool) -> bool {
         // ORDERING: Relaxed — only the puller changes the offset.
         let mut word = self.front.pull.load(Ordering::Relaxed);
         loop {
-            if word & CLOSED != 0 {
+            if word & CLOSED != 0 && !published {
                 return false;
             }
             // ORDERING: Release — who acquires this offset also sees the messages below it, which were published
             // before. Model: put_commit
             let success = crate::sync::ordering("pull_relaxed", Ordering::Release, Ordering::Relaxed);
-            match self.front.pull.compare_exchange(word, next as u64, success, Ordering::Relaxed) {
+            let to = next as u64 | word & CLOSED;
+            match self.front.pull.compare_exchange(word, to, success, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => word = now,
             }
@@ -408,7 +409,7 @@ impl<T> Window<T> {
         if next == state.next {
             return Ok(Advanced { safe_offset: None });
         }
-        if !self.raise_pull(next) {
+        if !self.raise_pull(next, false) {
             self.freeze();
             return Err(PutError::Refused(Refusal::Closed));
         }

@@ -190,7 +190,8 @@ impl<T> Window<T> {
         cut.cached_min = record.again_min;
         cut.cached_max = record.again_max;
         if fresh > 0 {
-            cut.cached_max = cut.highest_put;
+            let beyond = record.above == 0 || published > record.seen;
+            cut.cached_max = if beyond { cut.highest_put } else { record.top };
             if record.again_count == 0 {
                 cut.cached_min = self.offset_at(record.fresh)?;
             }

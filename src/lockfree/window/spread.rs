@@ -35,6 +35,8 @@ pub(super) struct LaneRecord {
     again_max: AtomicI64,
     above: AtomicU64,
     fresh: AtomicU64,
+    seen: AtomicU64,
+    top: AtomicI64,
     lowest: AtomicI64,
 }
 
@@ -55,6 +57,10 @@ pub(super) struct Cut {
     pub above: u64,
     /// First rank at or above `k` that is not finished.
     pub fresh: u64,
+    /// Ranks below it were looked at for `top`.
+    pub seen: u64,
+    /// Highest ready offset at or above `k` and below `seen`, if anything is finished there.
+    pub top: i64,
     /// Lowest outstanding offset below `k`, `i64::MAX` if none.
     pub lowest: i64,
     pub k: u64,
@@ -76,6 +82,8 @@ impl LaneRecord {
             again_max: offset(),
             above: word(),
             fresh: word(),
+            seen: word(),
+            top: offset(),
             lowest: offset(),
         }
     }
@@ -99,6 +107,8 @@ impl LaneRecord {
         // ORDERING: Relaxed — as above.
         self.above.store(cut.above, Ordering::Relaxed);
         self.fresh.store(cut.fresh, Ordering::Relaxed);
+        self.seen.store(cut.seen, Ordering::Relaxed);
+        self.top.store(cut.top, Ordering::Relaxed);
         self.lowest.store(cut.lowest, Ordering::Relaxed);
     }
 
@@ -118,6 +128,8 @@ impl LaneRecord {
             again_max: self.again_max.load(Ordering::Relaxed),
             above: self.above.load(Ordering::Relaxed),
             fresh: self.fresh.load(Ordering::Relaxed),
+            seen: self.seen.load(Ordering::Relaxed),
+            top: self.top.load(Ordering::Relaxed),
             lowest: self.lowest.load(Ordering::Relaxed),
             k,
         };
@@ -205,7 +217,8 @@ impl<T> Window<T> {
             finished: state.finished,
             bytes: state.finished_bytes,
             above: state.above,
-            fresh: state.k,
+            fresh: u64::MAX,
+            seen: state.seen,
             lowest: i64::MAX,
             k: state.k,
             ..Cut::default()
@@ -213,10 +226,11 @@ impl<T> Window<T> {
         let to = if state.above > 0 { state.seen } else { state.k };
         self.for_ranks(state, to, |place, rank| {
             if rank >= state.k {
-                cut.fresh = rank;
-                let more = place.is_done();
-                cut.fresh += u64::from(more);
-                return more;
+                if !place.is_done() {
+                    cut.fresh = cut.fresh.min(rank);
+                    cut.top = place.offset();
+                }
+                return true;
             }
             if place.is_done() {
                 return true;
@@ -235,6 +249,9 @@ impl<T> Window<T> {
             *max = offset;
             true
         });
+        if cut.fresh == u64::MAX {
+            cut.fresh = to;
+        }
         cut
     }
 
@@ -281,12 +298,15 @@ impl<T> Window<T> {
         let (at, slot) = self.find(target.offset).ok_or(Outcome::Unknown)?;
         let rank = at.base + slot as u64;
         let place = Place::new(at.segment, slot);
-        if rank < state.h || rank >= state.k || place.is_done() || place.is_again() {
+        if rank < state.h || place.is_done() {
             return Err(Outcome::Unknown);
         }
         let delivery = at.segment.load_meta(slot).delivery();
         if target.delivery != 0 && target.delivery != delivery {
             return Err(Outcome::Stale);
+        }
+        if rank >= state.k || place.is_again() {
+            return Err(Outcome::Unknown);
         }
         Ok((place, rank))
     }
@@ -341,15 +361,15 @@ impl<T> Window<T> {
             if moved.is_ok() {
                 self.move_k_down(state, lowest);
             } else {
+                chosen.iter().for_each(|place| place.set_again(true));
+                state.again += count;
                 self.end_loans(&chosen, 0, &mut sink);
             }
             moved
         } else {
             state.again += count;
+            // Closed or not, they are in flight no more.
             let moved = self.flip(state, from);
-            if moved.is_err() {
-                state.again -= count;
-            }
             self.end_loans(&chosen, plus, &mut sink);
             moved
         };
@@ -428,7 +448,7 @@ impl<T> Window<T> {
             }
             each(index, outcome);
         }
-        if state.h >= state.h_end && !state.h_segment.is_null() {
+        if !closed && state.h >= state.h_end && !state.h_segment.is_null() {
             self.recycle(state);
         }
         if closed && answer.finished == 0 {
