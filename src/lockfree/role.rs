@@ -31,7 +31,8 @@ impl<S> RoleCell<S> {
         // ORDERING: Acquire — pairs with the Release in `drop`: what the last holder did to the state is
         // seen. Model: put_put
         let order = crate::sync::ordering("role_enter_relaxed", Ordering::Acquire, Ordering::Relaxed);
-        (self.entered.swap(1, order) == 0).then_some(RoleGuard { cell: self })
+        // Lazily: a guard that is made and dropped would let the holder's role go.
+        (self.entered.swap(1, order) == 0).then(|| RoleGuard { cell: self })
     }
 
     /// The state, without the role: exclusive by the borrow.

@@ -7,7 +7,7 @@ use lanekeeper::process_queue::{Consumer, Outcome, Target};
 use crate::kit::history::Log;
 use crate::kit::payload::Token;
 use crate::kit::record::Queue;
-use crate::scene::{Scene, sized};
+use crate::scene::{Rest, Scene, sized};
 
 /// A queue with `offsets` in flight with the consumer of the main thread.
 fn in_flight<'q>(scene: &mut Scene, queue: &'q Queue, offsets: &[i64]) -> Consumer<'q, Token> {
@@ -28,7 +28,7 @@ fn completes(offset: i64) -> impl FnOnce(&mut Log, &Queue, &Arc<crate::kit::payl
 }
 
 /// A completion that empties the queue never stores an offset above a message that is being put.
-pub fn put_complete() {
+pub fn put_complete() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0]);
@@ -39,11 +39,11 @@ pub fn put_complete() {
     let mut log = scene.beside();
     log.complete(&mut consumer, &[(0, 1)]).expect("open");
     drop((consumer, log));
-    scene.finish([puller]);
+    scene.finish([puller])
 }
 
 /// Two consumers share three messages; none is delivered twice or lost.
-pub fn take_take() {
+pub fn take_take() -> Rest {
     let mut scene = Scene::concurrent();
     scene.ready(&[0, 1, 2]);
     let other = scene.spawn(2, |log, queue, _| {
@@ -54,11 +54,11 @@ pub fn take_take() {
     let mut consumer = scene.queue.consumer().expect("a free place");
     let _ = log.take_some(&mut consumer, 2);
     drop((consumer, log));
-    scene.finish([other]);
+    scene.finish([other])
 }
 
 /// A batch is taken while it arrives.
-pub fn put_take_concurrent() {
+pub fn put_take_concurrent() -> Rest {
     let scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = queue.consumer().expect("a free place");
@@ -69,11 +69,11 @@ pub fn put_take_concurrent() {
     let mut log = scene.beside();
     let _ = log.take_some(&mut consumer, 3);
     drop((consumer, log));
-    scene.finish([puller]);
+    scene.finish([puller])
 }
 
 /// A ready message is completed while somebody takes it: delivered and finished, or finished only.
-pub fn take_complete_ready() {
+pub fn take_complete_ready() -> Rest {
     let mut scene = Scene::concurrent();
     scene.ready(&[0, 1]);
     let other = scene.spawn(2, completes(0));
@@ -81,11 +81,11 @@ pub fn take_complete_ready() {
     let mut consumer = scene.queue.consumer().expect("a free place");
     let _ = log.take_some(&mut consumer, 1);
     drop((consumer, log));
-    scene.finish([other]);
+    scene.finish([other])
 }
 
 /// The payloads of a batch stay readable while the queue closes and the batch lives.
-pub fn take_close_concurrent() {
+pub fn take_close_concurrent() -> Rest {
     let mut scene = Scene::concurrent();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
@@ -96,11 +96,11 @@ pub fn take_close_concurrent() {
     let mut consumer = queue.consumer().expect("a free place");
     let _ = log.take_some(&mut consumer, 2);
     drop((consumer, log));
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// Of two completions of one offset exactly one wins (W7).
-pub fn complete_complete_one() {
+pub fn complete_complete_one() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0]);
@@ -108,11 +108,11 @@ pub fn complete_complete_one() {
     let mut log = scene.beside();
     log.complete(&mut consumer, &[(0, 1)]).expect("open");
     drop((consumer, log));
-    scene.finish([other]);
+    scene.finish([other])
 }
 
 /// Two offsets of one segment: the safe offset ends up above both.
-pub fn complete_complete_two() {
+pub fn complete_complete_two() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0, 1]);
@@ -120,11 +120,11 @@ pub fn complete_complete_two() {
     let mut log = scene.beside();
     log.complete(&mut consumer, &[(0, 1)]).expect("open");
     drop((consumer, log));
-    scene.finish([other]);
+    scene.finish([other])
 }
 
 /// The last open slots of two segments: both are passed, whoever is last.
-pub fn complete_complete_segments() {
+pub fn complete_complete_segments() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0, 1, 2, 3]);
@@ -133,11 +133,11 @@ pub fn complete_complete_segments() {
     let mut log = scene.beside();
     log.complete(&mut consumer, &[(1, 1)]).expect("open");
     drop((consumer, log));
-    scene.finish([other]);
+    scene.finish([other])
 }
 
 /// For one offset exactly one of `complete` and `claim` wins (W15).
-pub fn complete_claim() {
+pub fn complete_claim() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0, 1]);
@@ -147,11 +147,11 @@ pub fn complete_claim() {
         log.settle(claim, false).expect("open");
     }
     drop((consumer, log));
-    scene.finish([other]);
+    scene.finish([other])
 }
 
 /// A claimed message is not named by `expired` (W14, W15).
-pub fn claim_expired() {
+pub fn claim_expired() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0, 1]);
@@ -162,11 +162,11 @@ pub fn claim_expired() {
     let claim = log.claim(&mut consumer, (0, 1)).expect("nobody else wants it");
     log.settle(claim, true).expect("open");
     drop((consumer, log));
-    scene.finish([observer]);
+    scene.finish([observer])
 }
 
 /// The payload is released by the later of the completion and the end of the loan (W12).
-pub fn complete_give_back() {
+pub fn complete_give_back() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0]);
@@ -176,11 +176,11 @@ pub fn complete_give_back() {
     });
     assert_eq!(ended, 1, "one loan");
     drop(consumer);
-    scene.finish([other]);
+    scene.finish([other])
 }
 
 /// As above, the other one being `close`.
-pub fn close_give_back() {
+pub fn close_give_back() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0]);
@@ -192,11 +192,11 @@ pub fn close_give_back() {
     });
     assert_eq!(ended, 1, "one loan");
     drop(consumer);
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// A completion is in the final offset, or it is answered Closed and has no effect (W10).
-pub fn complete_close() {
+pub fn complete_close() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0, 1]);
@@ -206,11 +206,11 @@ pub fn complete_close() {
     let mut log = scene.beside();
     let _ = log.complete(&mut consumer, &[(0, 1)]);
     drop((consumer, log));
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// A claim ends with the queue; its holder is told (W15).
-pub fn settle_close() {
+pub fn settle_close() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0]);
@@ -221,11 +221,11 @@ pub fn settle_close() {
     let mut log = scene.beside();
     let _ = log.settle(claim, true);
     drop((consumer, log));
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// Exactly the later of an advance and the completion that empties the queue reaches the new offset.
-pub fn advance_complete() {
+pub fn advance_complete() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0]);
@@ -236,11 +236,11 @@ pub fn advance_complete() {
     let mut log = scene.beside();
     log.complete(&mut consumer, &[(0, 1)]).expect("open");
     drop((consumer, log));
-    scene.finish([puller]);
+    scene.finish([puller])
 }
 
 /// A thread names a message whose segment is finished, given to the pool and filled again meanwhile.
-pub fn recycle() {
+pub fn recycle() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0, 1]);
@@ -253,11 +253,11 @@ pub fn recycle() {
     log.complete(&mut consumer, &[(4, 0), (5, 0)]).expect("open");
     log.put(&mut puller, &scene.ledger, &[sized(8), sized(9)]).expect("open");
     drop((puller, consumer, log));
-    scene.finish([late]);
+    scene.finish([late])
 }
 
 /// Completion, end of the loan and close at once: the payload is released once, and read by nobody after.
-pub fn payload_once() {
+pub fn payload_once() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0]);
@@ -270,11 +270,11 @@ pub fn payload_once() {
     let mut log = scene.beside();
     let _ = log.complete(&mut consumer, &[(0, 1)]);
     drop((consumer, log));
-    scene.finish(others);
+    scene.finish(others)
 }
 
 /// A requeued message is taken by another consumer while its old delivery is named late (W7).
-pub fn requeue_take_stale() {
+pub fn requeue_take_stale() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0]);
@@ -288,11 +288,11 @@ pub fn requeue_take_stale() {
     let mut log = scene.beside();
     log.requeue_some(&mut consumer, &[(0, 1)], 1).expect("open");
     drop((consumer, log));
-    scene.finish([other]);
+    scene.finish([other])
 }
 
 /// Two claims of one message: one wins.
-pub fn claim_claim() {
+pub fn claim_claim() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0]);
@@ -309,5 +309,5 @@ pub fn claim_claim() {
     };
     assert_ne!(won, Some(0), "settled as sent, so finished: {:?}", Outcome::Won);
     drop(consumer);
-    scene.finish([other]);
+    scene.finish([other])
 }

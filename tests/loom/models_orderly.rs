@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use lanekeeper::process_queue::{Refusal, TurnEnd};
 
-use crate::scene::{Scene, sized};
+use crate::scene::{Rest, Scene, sized};
 
 /// Both messages of a batch become visible together, payloads included, in two segments.
-pub fn put_take() {
+pub fn put_take() -> Rest {
     let mut scene = Scene::orderly();
     let queue = Arc::clone(&scene.queue);
     let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
@@ -26,11 +26,11 @@ pub fn put_take() {
     assert_eq!(turn.in_flight_count(), 3, "{taken} taken before");
     scene.log.commit(&mut turn).expect("three in flight");
     scene.log.end_turn(turn);
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// Two pullers: at least one does its work, the other is told BUSY or comes later.
-pub fn put_put() {
+pub fn put_put() -> Rest {
     let scene = Scene::orderly();
     let other = scene.spawn(2, |log, queue, ledger| {
         if let Ok(mut puller) = queue.puller() {
@@ -49,11 +49,11 @@ pub fn put_put() {
     assert!(scene.queue.pull_offset() > 0, "nobody pulled");
     let queue = Arc::clone(&scene.queue);
     queue.puller().expect("the role is free again");
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// A commit that empties the queue never stores an offset above a message that is being put.
-pub fn put_commit() {
+pub fn put_commit() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -68,11 +68,11 @@ pub fn put_commit() {
     drop(log);
     puller.join().expect("puller");
     scene.log.end_turn(turn);
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// The same above a gap: at rest the safe offset is that of the first message, whoever was last (W3).
-pub fn put_gap_commit() {
+pub fn put_gap_commit() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -87,11 +87,11 @@ pub fn put_gap_commit() {
     drop(log);
     puller.join().expect("puller");
     scene.log.end_turn(turn);
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// A put is in whole, or it is answered Closed and nothing of it stays.
-pub fn put_close() {
+pub fn put_close() -> Rest {
     let scene = Scene::orderly();
     let puller = scene.spawn(2, |log, queue, ledger| {
         let mut puller = queue.puller().expect("the only puller");
@@ -101,11 +101,11 @@ pub fn put_close() {
     log.close(&scene.queue).expect("the only close");
     log.count(&scene.queue);
     drop(log);
-    scene.finish([puller]);
+    scene.finish([puller])
 }
 
 /// What `take` hands over stays readable until the turn ends, closed or not.
-pub fn take_close() {
+pub fn take_close() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
@@ -120,11 +120,11 @@ pub fn take_close() {
     }
     log.end_turn(turn);
     drop(log);
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// Of a take that finds nothing and a put exactly one side goes on (W11).
-pub fn take_nothing_put() {
+pub fn take_nothing_put() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -140,11 +140,11 @@ pub fn take_nothing_put() {
     puller.join().expect("puller");
     scene.log.commit(&mut turn).expect("open");
     scene.log.end_turn(turn);
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// The end of a turn and a put: what is ready has somebody scheduled for it.
-pub fn end_put() {
+pub fn end_put() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -158,11 +158,11 @@ pub fn end_put() {
     let mut log = scene.beside();
     log.end_turn(turn);
     drop(log);
-    scene.finish([puller]);
+    scene.finish([puller])
 }
 
 /// A commit is in the final offset, or it is answered Closed and has no effect (W10).
-pub fn commit_close() {
+pub fn commit_close() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
@@ -176,11 +176,11 @@ pub fn commit_close() {
     let _ = log.commit(&mut turn);
     log.end_turn(turn);
     drop(log);
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// No snapshot and no read sees half a commit (W4, W13).
-pub fn commit_snapshot() {
+pub fn commit_snapshot() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
@@ -194,11 +194,11 @@ pub fn commit_snapshot() {
     drop(log);
     observer.join().expect("observer");
     scene.log.end_turn(turn);
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// A put while somebody looks: the batch is in the cut as a whole.
-pub fn put_snapshot() {
+pub fn put_snapshot() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let observer = scene.spawn(2, |log, queue, _| {
@@ -209,11 +209,11 @@ pub fn put_snapshot() {
     log.put(&mut puller, &scene.ledger, &[sized(1), sized(2)]).expect("open");
     drop(puller);
     drop(log);
-    scene.finish([observer]);
+    scene.finish([observer])
 }
 
 /// A rollback is one step for whoever looks (W5).
-pub fn rollback_observer() {
+pub fn rollback_observer() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
@@ -230,11 +230,11 @@ pub fn rollback_observer() {
     observer.join().expect("observer");
     scene.log.take(&mut turn, 1).expect("the lowest again");
     scene.log.end_turn(turn);
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// A requeue in the middle of what is in flight, and an observer (W6).
-pub fn requeue_snapshot() {
+pub fn requeue_snapshot() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
@@ -250,11 +250,11 @@ pub fn requeue_snapshot() {
     scene.log.take(&mut turn, 1).expect("the one put back");
     scene.log.commit(&mut turn).expect("open");
     scene.log.end_turn(turn);
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// A requeue is before the close, or answered Closed; the payloads go exactly once either way.
-pub fn requeue_close() {
+pub fn requeue_close() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
@@ -268,11 +268,11 @@ pub fn requeue_close() {
     let _ = log.take(&mut turn, 1);
     log.end_turn(turn);
     drop(log);
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// A completion out of order by the turn holder, and a close.
-pub fn complete_lane_close() {
+pub fn complete_lane_close() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
@@ -286,11 +286,11 @@ pub fn complete_lane_close() {
     let _ = log.complete_held(&mut turn, &[(0, 0)]);
     log.end_turn(turn);
     drop(log);
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// A rollback is before the close, or answered Closed.
-pub fn rollback_close() {
+pub fn rollback_close() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
@@ -303,11 +303,11 @@ pub fn rollback_close() {
     let _ = log.rollback(&mut turn);
     log.end_turn(turn);
     drop(log);
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// A snapshot while the turn holder completes out of order, the lowest last: one cut each time.
-pub fn complete_lane_snapshot() {
+pub fn complete_lane_snapshot() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
@@ -322,11 +322,11 @@ pub fn complete_lane_snapshot() {
     drop(log);
     observer.join().expect("observer");
     scene.log.end_turn(turn);
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// A turn put down by one thread and taken up by another that races for it with a third.
-pub fn token_round() {
+pub fn token_round() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -351,11 +351,11 @@ pub fn token_round() {
     drop(log);
     other.join().expect("the other thread");
     assert_eq!(queue.resume_turn(token).err(), Some(Refusal::Stale), "somebody ended it");
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// Exactly the later of an advance and the commit that empties the queue tells the new offset (W9).
-pub fn advance_commit() {
+pub fn advance_commit() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -370,11 +370,11 @@ pub fn advance_commit() {
     drop(log);
     puller.join().expect("puller");
     scene.log.end_turn(turn);
-    scene.finish([]);
+    scene.finish([])
 }
 
 /// An advance is in the final offset or answered Closed.
-pub fn advance_close() {
+pub fn advance_close() -> Rest {
     let scene = Scene::orderly();
     let puller = scene.spawn(2, |log, queue, _| {
         let mut puller = queue.puller().expect("the only puller");
@@ -383,11 +383,11 @@ pub fn advance_close() {
     let mut log = scene.beside();
     log.close(&scene.queue).expect("the only close");
     drop(log);
-    scene.finish([puller]);
+    scene.finish([puller])
 }
 
 /// `close` succeeds once.
-pub fn close_close() {
+pub fn close_close() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1]);
     let other = scene.spawn(2, |log, queue, _| {
@@ -396,11 +396,11 @@ pub fn close_close() {
     let mut log = scene.beside();
     let _ = log.close(&scene.queue);
     drop(log);
-    scene.finish([other]);
+    scene.finish([other])
 }
 
 /// Exactly one of `close` and the end of the turn tells that hand-over is due (T2).
-pub fn end_close() {
+pub fn end_close() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -412,11 +412,11 @@ pub fn end_close() {
     let mut log = scene.beside();
     log.end_turn(turn);
     drop(log);
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// No turn begins on a queue that was handed over.
-pub fn begin_close() {
+pub fn begin_close() -> Rest {
     let scene = Scene::orderly();
     let closer = scene.spawn(2, |log, queue, _| {
         log.close(queue).expect("the only close");
@@ -426,11 +426,11 @@ pub fn begin_close() {
         log.end_turn(turn);
     }
     drop(log);
-    scene.finish([closer]);
+    scene.finish([closer])
 }
 
 /// Whoever is answered Busy has left a note, and the turn's end says RunAgain (T1).
-pub fn begin_begin_end() {
+pub fn begin_begin_end() -> Rest {
     let mut scene = Scene::orderly();
     let queue = Arc::clone(&scene.queue);
     let turn = scene.log.begin_turn(&queue).expect("the first turn");
@@ -444,11 +444,11 @@ pub fn begin_begin_end() {
     let end = log.end_turn(turn);
     assert_ne!(end, TurnEnd::HandOver, "nobody closed");
     drop(log);
-    scene.finish(others);
+    scene.finish(others)
 }
 
 /// A batch, its consumer and an observer of the single reads.
-pub fn reads_bounds() {
+pub fn reads_bounds() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
@@ -468,11 +468,11 @@ pub fn reads_bounds() {
     log.commit(&mut turn).expect("open");
     log.end_turn(turn);
     drop(log);
-    scene.finish(others);
+    scene.finish(others)
 }
 
 /// Segments go back to the pool and come again while an observer is still walking them.
-pub fn late_reader() {
+pub fn late_reader() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1]);
     let queue = Arc::clone(&scene.queue);
@@ -492,5 +492,5 @@ pub fn late_reader() {
     drop(puller);
     log.end_turn(turn);
     drop(log);
-    scene.finish([observer]);
+    scene.finish([observer])
 }

@@ -147,10 +147,15 @@ fn run_here(name: &str, mutation: Option<&str>) -> ExitCode {
     builder.max_branches = 20_000;
     builder.preemption_bound = model.bound;
     let run = model.run;
-    builder.check(move || {
+    let body = move || {
         EXECUTIONS.fetch_add(1, Ordering::Relaxed);
-        run();
-    });
+        run().check();
+    };
+    match std::env::var_os("LOOM_LOG") {
+        // Sets up what prints the log, and takes its limits from the environment.
+        Some(_) => loom::model(body),
+        None => builder.check(body),
+    }
     println!("executions {}", EXECUTIONS.load(Ordering::Relaxed));
     ExitCode::SUCCESS
 }

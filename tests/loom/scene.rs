@@ -1,6 +1,6 @@
 //! The stage of a model: one queue, telling payloads, a recorded history, and the checks at the end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use lanekeeper::process_queue::{Config, Mode, ProcessQueue};
 use loom::thread::JoinHandle;
@@ -74,7 +74,7 @@ impl Scene {
 
     /// Joins the others, looks at everything, and asks whether some sequential order explains it all.
     /// All turns, consumers and claims must have ended.
-    pub fn finish(self, others: impl IntoIterator<Item = JoinHandle<()>>) {
+    pub fn finish(self, others: impl IntoIterator<Item = JoinHandle<()>>) -> Rest {
         for other in others {
             other.join().expect("a thread of the model");
         }
@@ -94,8 +94,20 @@ impl Scene {
         if let Err(why) = bounds::check(&events, Order::Program) {
             panic!("{why}");
         }
-        let queue = Arc::into_inner(queue).expect("the threads have ended");
-        drop(queue);
-        ledger.check_settled();
+        Rest { queue: Arc::downgrade(&queue), ledger }
+    }
+}
+
+/// What is left when the model's own references are gone: nothing may be alive.
+#[must_use]
+pub struct Rest {
+    queue: Weak<Queue>,
+    ledger: Arc<Ledger>,
+}
+
+impl Rest {
+    pub fn check(self) {
+        assert!(self.queue.upgrade().is_none(), "the queue is still referred to");
+        self.ledger.check_settled();
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::models_concurrent as concurrent;
 use crate::models_orderly as orderly;
+use crate::scene::Rest;
 
 /// One model.
 pub struct Model {
     pub name: &'static str,
-    pub run: fn(),
+    pub run: fn() -> Rest,
     /// Threads that run at the same time, the main one included.
     pub threads: u8,
     /// Most preemptions explored; `None` is all of them.
@@ -17,7 +18,7 @@ pub struct Model {
 
 const fn model(
     name: &'static str,
-    run: fn(),
+    run: fn() -> Rest,
     threads: u8,
     bound: Option<usize>,
     mutations: &'static [&'static str],

@@ -187,7 +187,8 @@ impl<T> Window<T> {
         let mut segment = state.h_segment;
         let mut end = state.h_end;
         for rank in state.h..to {
-            if rank == end {
+            // `h` may be past the end of its segment until that is recycled.
+            while rank >= end {
                 segment = Place { segment, slot: 0 }.segment().next();
                 end += SLOTS;
             }

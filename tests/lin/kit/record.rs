@@ -37,7 +37,7 @@ fn drain(batch: Batch<'_, Token>) -> Vec<Got> {
 fn refusal_of(error: &PutError) -> Refusal {
     match error {
         PutError::Refused(refusal) => *refusal,
-        PutError::InvalidOffset { .. } => panic!("scripts use valid offsets: {error}"),
+        other => panic!("not in these scripts: {other}"),
     }
 }
 

@@ -326,7 +326,8 @@ impl Spec {
             Step::HasReady(answer) => *answer == self.any_ready(),
             Step::Snapshot(snapshot) => self.snapshot(snapshot),
             Step::Expired { limit_over, max, offsets } => {
-                let due = self.held(Held::InFlight).take(if *limit_over { *max } else { 0 });
+                let most = if *limit_over && !self.orderly { *max } else { 0 };
+                let due = self.held(Held::InFlight).take(most);
                 due.eq(offsets.iter().copied())
             }
             Step::Count(_) | Step::Bytes(_) | Step::Span(_) => true,
@@ -340,7 +341,12 @@ impl Spec {
         let count = |held| self.held(held).count() as u64;
         let outstanding = self.messages.len() as u64;
         let (ready, in_flight) = (Held::Ready, Held::InFlight);
-        let offsets = told.safe_offset == self.safe
+        // Concurrent: the safe offset follows the completion that frees it, and may lag until then (W3).
+        let safe = match self.orderly {
+            true => told.safe_offset == self.safe,
+            false => told.safe_offset <= self.safe,
+        };
+        let offsets = safe
             && told.pull_offset == self.pull
             && told.highest_put == self.highest
             && told.oldest_offset == self.messages.keys().next().copied();
