@@ -1,9 +1,12 @@
 //! Which queue of a topic a message goes to: the producer's half of ordering.
 //!
 //! Messages with one key must meet in one queue, and must do so for every producer of a mixed
-//! fleet. The rule is that of upstream's `SelectMessageQueueByHash` (client/producer/selector): the
-//! remainder first, the absolute value second. The other order is a known fault: `abs` of the
-//! smallest integer is negative, and so was the index (apache/rocketmq#2421).
+//! fleet. The rule is upstream's: the remainder first, the absolute value second. The other order
+//! is a known fault: `abs` of the smallest integer is negative, and so was the index
+//! (apache/rocketmq#2421).
+//!
+//! Source: apache/rocketmq at commit 8fc57f1468d1, `client/src/main/java/org/apache/rocketmq/
+//! client/producer/selector/SelectMessageQueueByHash.java`.
 //!
 //! Pure functions: no state, no allocation, any thread.
 

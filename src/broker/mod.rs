@@ -33,8 +33,9 @@
 //! plain mutexes and condition variables, held for a few instructions and never while a host's
 //! callback runs.
 //!
-//! Upstream counterparts: `PullMessageProcessor`, `PullRequestHoldService`, `ConsumerOffsetManager`
-//! (module broker).
+//! Upstream counterparts, in apache/rocketmq at commit 8fc57f1468d1, below
+//! `broker/src/main/java/org/apache/rocketmq/broker`: `processor/PullMessageProcessor.java`,
+//! `longpolling/PullRequestHoldService.java`, `offset/ConsumerOffsetManager.java`.
 
 #![forbid(unsafe_code)]
 

@@ -216,9 +216,7 @@ fn wait(
 ) -> Result<(), String> {
     const LOOK: Duration = Duration::from_millis(100);
     let bar = ProgressBar::new(events);
-    let style = ProgressStyle::with_template(
-        "{bar:40} {human_pos} of {human_len} events, {per_sec}, {msg}",
-    );
+    let style = ProgressStyle::with_template("{wide_bar} {human_pos} of {human_len} events{msg}");
     bar.set_style(style.expect("the template is well-formed"));
     let (mut last, mut moved) = ((0, 0), Instant::now());
     let ended = loop {
@@ -229,7 +227,8 @@ fn wait(
         }
         let deliveries = ledger.deliveries();
         bar.set_position(deliveries.0);
-        bar.set_message(format!("{} redelivered", deliveries.1));
+        let per_second = deliveries.0 as f64 / bar.elapsed().as_secs_f64();
+        bar.set_message(format!(", {per_second:.0}/s, {} redelivered", deliveries.1));
         if deliveries != last {
             (last, moved) = (deliveries, Instant::now());
         } else if moved.elapsed() > stall {
