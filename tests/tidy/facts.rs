@@ -61,10 +61,11 @@ fn references(cell: &str) -> impl Iterator<Item = &str> {
     quoted.filter(|text| text.contains("::") && text.contains('/'))
 }
 
-/// Does the file or folder before `::` define the function after it?
+/// Does the file, its folder of modules, or the folder before `::` define the function after it?
 fn is_defined(files: &[File], reference: &str) -> bool {
     let Some((path, name)) = reference.split_once("::") else { return false };
-    let here = |file: &&File| file.path == path || file.is_in(path);
+    let folder = path.strip_suffix(".rs").unwrap_or(path);
+    let here = |file: &&File| file.path == path || file.is_in(folder);
     files.iter().filter(here).any(|file| match file.is_rust() {
         true => words(&file.code, &format!("fn {name}")).next().is_some(),
         false => words(&file.text, name).any(|at| file.text[at + name.len()..].starts_with('(')),
