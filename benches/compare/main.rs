@@ -39,6 +39,12 @@ struct Options {
     /// Shorter runs, and three of them.
     #[arg(long)]
     quick: bool,
+    /// Runs after the warm-up, instead of 5 or 3.
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Length of a run in ms, instead of 120 or 20.
+    #[arg(long)]
+    run_ms: Option<u64>,
     /// Workloads to run, by name; a prefix before a dash is enough (B8).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -134,7 +140,7 @@ fn measure(
         let warm = contender.run(workload)?;
         let batch = warm.elapsed.as_secs_f64() / WARM_BATCHES as f64;
         let batches = effort.run.as_secs_f64() / batch.max(1e-12);
-        contender.batches = (batches as u64).clamp(WARM_BATCHES / 2, 1 << 24);
+        contender.batches = (batches as u64).clamp(WARM_BATCHES / 4, 1 << 24);
     }
     for _ in 0..effort.runs {
         for contender in &mut contenders {
@@ -159,10 +165,10 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     }
     let with_c = !options.no_c && options.wants_implementation(LANE_C);
     let program = if with_c { Some(CProgram::build()?) } else { None };
-    let effort = if options.quick {
-        Effort { run: Duration::from_millis(20), runs: 3 }
-    } else {
-        Effort { run: Duration::from_millis(120), runs: 5 }
+    let (runs, run_ms) = if options.quick { (3, 20) } else { (5, 120) };
+    let effort = Effort {
+        run: Duration::from_millis(options.run_ms.unwrap_or(run_ms)),
+        runs: options.runs.unwrap_or(runs).max(1),
     };
     pin(true);
     let mut results = Results::default();
