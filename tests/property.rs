@@ -175,12 +175,12 @@ fn config(mode: Mode) -> impl Strategy<Value = Config> {
 }
 
 thread_local! {
+    /// Set while failures are expected and told at the end only.
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a script. A failing one is run thousands of times while it is made smaller, so its message
-/// is kept for the end.
-fn check(config: Config, script: &Script) -> Result<(), TestCaseError> {
+/// Why a script fails, if it does, without a word on the way.
+fn failure(config: Config, ops: &[Op]) -> Option<String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = std::panic::take_hook();
@@ -191,20 +191,52 @@ fn check(config: Config, script: &Script) -> Result<(), TestCaseError> {
         }));
     });
     QUIET.set(true);
-    let outcome = catch_unwind(AssertUnwindSafe(|| run(config, &script.0)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(config, ops)));
     QUIET.set(false);
-    outcome.map_err(|payload| {
+    outcome.err().map(|payload| {
         let text = payload.downcast_ref::<String>().cloned();
         let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string()));
-        TestCaseError::fail(text.unwrap_or_default())
+        text.unwrap_or_default()
     })
 }
 
+/// A failing script without the operations that it fails without.
+fn smallest(config: Config, mut ops: Vec<Op>) -> Vec<Op> {
+    let mut chunk = ops.len() / 2;
+    while chunk > 0 {
+        let before = ops.len();
+        let mut at = 0;
+        while at < ops.len() {
+            let mut fewer = ops.clone();
+            fewer.drain(at..(at + chunk).min(ops.len()));
+            match failure(config, &fewer) {
+                Some(_) => ops = fewer,
+                None => at += chunk,
+            }
+        }
+        chunk = if ops.len() < before { chunk.min(ops.len()) } else { chunk / 2 };
+    }
+    ops
+}
+
+/// Runs a script; a failing one is made smaller first.
+fn check(config: Config, script: &Script) -> Result<(), TestCaseError> {
+    if failure(config, &script.0).is_none() {
+        return Ok(());
+    }
+    let ops = smallest(config, script.0.clone());
+    let why = failure(config, &ops).unwrap_or_default();
+    let script = Script(ops);
+    Err(TestCaseError::fail(format!("{why}\n{config:?}\nsmallest script:{script:?}\n")))
+}
+
 fn settings(cases: u32) -> ProptestConfig {
+    let asked = std::env::var_os("PROPTEST_CASES").is_some();
+    let cases = if asked { ProptestConfig::default().cases } else { cases };
     let kept = FileFailurePersistence::Direct("tests/property.proptest-regressions");
     ProptestConfig {
         cases,
-        max_shrink_iters: 20_000,
+        max_shrink_iters: 0,
         failure_persistence: Some(Box::new(kept)),
         ..ProptestConfig::default()
     }

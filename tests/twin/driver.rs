@@ -5,12 +5,11 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use lanekeeper::process_queue::{
-    Claim, Completed, Config, Consumer, Incoming, Message, Mode, Outcome, ProcessQueue, Puller,
-    Refusal, RefusedBecause, Requeued, Target, Turn,
+    Claim, Config, Consumer, Message, Mode, ProcessQueue, Puller, Refusal, Target, Turn,
 };
 
-use super::ops::{Batch, Delivery, Op, Pick, SplitMix};
-use super::{Delivered, Twin, Who};
+use super::ops::{Op, SplitMix};
+use super::{Delivered, Twin};
 
 /// Counts what became of every payload.
 #[derive(Debug, Default)]

@@ -15,10 +15,7 @@ mod verbs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
-use lanekeeper::process_queue::{
-    Advanced, Closed, Committed, Completed, Config, Incoming, Mode, Outcome, Put, PutError,
-    Refusal, RefusedBecause, Requeued, Target, TurnEnd,
-};
+use lanekeeper::process_queue::{Config, Incoming, Outcome, PutError, Refusal, Target};
 
 /// Highest delivery number; after it comes 1 again.
 const DELIVERY_MAX: u32 = (1 << 24) - 1;
