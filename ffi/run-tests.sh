@@ -58,8 +58,8 @@ run() { LD_LIBRARY_PATH=$lib timeout -s ABRT 300 "$@"; }
 run_rust() {
     group rust "unit tests of the surface"
     check "cargo test -p lanekeeper-ffi" cargo test -q -p lanekeeper-ffi
-    check "clippy" cargo clippy -q -p lanekeeper-ffi -- -D warnings
-    check "clippy with faults" cargo clippy -q -p lanekeeper-ffi --features fault-injection -- -D warnings
+    check "clippy" cargo clippy -q --no-deps -p lanekeeper-ffi -- -D warnings
+    check "clippy with faults" cargo clippy -q --no-deps -p lanekeeper-ffi --features fault-injection -- -D warnings
 }
 
 run_header() {

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::handle::lk_process_queue;
 use crate::status::{Answer, LK_ERR_INVALID_ARG, LK_ERR_NULL_ARG, LK_ERR_PANIC, LK_OK};
-use crate::status::{LK_ERR_POISONED, Not, lk_status};
+use crate::status::{Not, lk_status};
 
 /// The body of a function on a queue: the handle and every pointer named in the list are checked
 /// for NULL before the body runs; inside it the handle is a reference.
@@ -42,14 +42,11 @@ pub(crate) unsafe fn with_queue(
         return LK_ERR_NULL_ARG;
     }
     // SAFETY: not NULL; the caller vouches for the rest.
-    if !unsafe { lk_process_queue::is_tagged(queue) } {
-        return LK_ERR_INVALID_ARG;
+    if let Err(Not(status)) = unsafe { lk_process_queue::check(queue) } {
+        return status;
     }
     // SAFETY: not NULL, and a live handle as far as can be told.
     let handle = unsafe { &*queue };
-    if handle.is_poisoned() {
-        return LK_ERR_POISONED;
-    }
     let guarded = AssertUnwindSafe(|| {
         fault::point();
         body(handle)

@@ -3,18 +3,22 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::ops::Deref;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use lanekeeper_core::process_queue::{ConsumerToken, ProcessQueue, Target, TurnToken};
 
 use crate::claim::lk_claim;
 use crate::consumer::lk_consumer;
 use crate::release::{HostFns, Released};
-use crate::status::{LK_ERR_NO_MEMORY, LK_ERR_OVERFLOW, LK_STALE, Not};
+use crate::status::{Answer, LK_ERR_INVALID_ARG, LK_ERR_NO_MEMORY, LK_ERR_OVERFLOW};
+use crate::status::{LK_ERR_POISONED, LK_STALE, Not};
 use crate::turn::lk_turn;
 
-/// "lkpq": a live handle. Overwritten when the last reference goes.
+/// "lkpq": a live handle.
 const TAG_LIVE: u32 = 0x6c6b_7071;
+/// A call on it panicked.
+const TAG_POISONED: u32 = 0x6c6b_7070;
+/// The last reference is gone.
 const TAG_FREED: u32 = 0xdead_7071;
 
 /// More references than this are a leak in a loop; stop before the count could wrap.
@@ -38,7 +42,6 @@ pub struct lk_process_queue {
 #[repr(C)]
 struct Inner {
     tag: AtomicU32,
-    poisoned: AtomicBool,
     references: AtomicUsize,
     /// New for every queue of the process; mixed into the tokens.
     salt: u64,
@@ -66,7 +69,6 @@ impl lk_process_queue {
         }
         let inner = Inner {
             tag: AtomicU32::new(TAG_LIVE),
-            poisoned: AtomicBool::new(false),
             references: AtomicUsize::new(1),
             salt: next_salt(),
             host,
@@ -77,33 +79,40 @@ impl lk_process_queue {
         Ok(memory)
     }
 
-    /// Best effort: catches a freed handle or a pointer to something else most of the time. Only
-    /// the tag is looked at, through the raw pointer.
+    /// `Ok` if the handle may be used. Best effort: catches a freed handle or a pointer to
+    /// something else most of the time. Only the tag is looked at, through the raw pointer.
     ///
     /// # Safety
     /// `this` is not NULL and a word can be read there.
     #[inline]
-    pub(crate) unsafe fn is_tagged(this: *const Self) -> bool {
+    pub(crate) unsafe fn check(this: *const Self) -> Answer {
+        // SAFETY: by the caller's promise.
+        match unsafe { Self::tag(this) } {
+            TAG_LIVE => Ok(()),
+            TAG_POISONED => Err(Not(LK_ERR_POISONED)),
+            _ => Err(Not(LK_ERR_INVALID_ARG)),
+        }
+    }
+
+    /// # Safety
+    /// As for `check`.
+    #[inline]
+    unsafe fn tag(this: *const Self) -> u32 {
         if !this.is_aligned() {
-            return false;
+            return TAG_FREED;
         }
         // SAFETY: aligned, and readable by the caller's promise; the tag is the first word.
         let tag = unsafe { AtomicU32::from_ptr(this.cast::<u32>().cast_mut()) };
-        // ORDERING: Relaxed: a live reference is the caller's promise; this only detects misuse.
-        tag.load(Ordering::Relaxed) == TAG_LIVE
-    }
-
-    #[inline]
-    pub(crate) fn is_poisoned(&self) -> bool {
-        // ORDERING: Relaxed: the flag carries no data; whoever has to see it at once was told
-        // LK_ERR_PANIC by the call that set it.
-        self.inner.poisoned.load(Ordering::Relaxed)
+        // ORDERING: Relaxed: that the reference is live is the caller's promise, this only detects
+        // misuse; and whoever has to see the poison at once was told LK_ERR_PANIC by the call
+        // that left it.
+        tag.load(Ordering::Relaxed)
     }
 
     #[cold]
     pub(crate) fn poison(&self) {
-        // ORDERING: Relaxed: see `is_poisoned`.
-        self.inner.poisoned.store(true, Ordering::Relaxed);
+        // ORDERING: Relaxed: see `tag`.
+        self.inner.tag.store(TAG_POISONED, Ordering::Relaxed);
     }
 
     /// Whether anybody wants the payloads that are released.
@@ -140,6 +149,15 @@ impl lk_process_queue {
         Ok(())
     }
 
+    /// Whether the caller may drop a reference: a poisoned queue too is freed.
+    ///
+    /// # Safety
+    /// As for `check`.
+    pub(crate) unsafe fn may_be_freed(this: *const Self) -> bool {
+        // SAFETY: by the caller's promise.
+        matches!(unsafe { Self::tag(this) }, TAG_LIVE | TAG_POISONED)
+    }
+
     /// Drops one reference; the last one releases every payload still held and frees the queue.
     ///
     /// # Safety
@@ -153,9 +171,9 @@ impl lk_process_queue {
         if handle.inner.references.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        // ORDERING: Relaxed: for the check of misuse only.
-        handle.inner.tag.store(TAG_FREED, Ordering::Relaxed);
-        let poisoned = handle.is_poisoned();
+        // ORDERING: Relaxed: for the check of misuse only; the last user's poison is seen, by the
+        // line above.
+        let poisoned = handle.inner.tag.swap(TAG_FREED, Ordering::Relaxed) == TAG_POISONED;
         // SAFETY: the last reference is gone, so nobody else uses the value; it is moved out once.
         let Inner { host, mut queue, .. } = unsafe { this.read() }.inner;
         // SAFETY: the value was moved out; the memory came from `allocate` with this layout.

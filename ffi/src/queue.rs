@@ -108,7 +108,7 @@ pub unsafe extern "C" fn lk_process_queue_free(queue: *mut lk_process_queue) {
             return;
         }
         // SAFETY: not NULL; the caller vouches that it is a reference of theirs.
-        let live = unsafe { lk_process_queue::is_tagged(queue) };
+        let live = unsafe { lk_process_queue::may_be_freed(queue) };
         if live {
             // SAFETY: as above; the caller drops it with this call.
             unsafe { lk_process_queue::drop_reference(queue) };
