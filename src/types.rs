@@ -1,4 +1,5 @@
-//! Plain data of the queue's surface: configuration, what goes in, and what the verbs answer. Below every other room: it uses nothing.
+//! Plain data of the queue's surface: configuration, what goes in, and what the verbs answer. Below
+//! every other room: it uses nothing.
 
 use std::fmt;
 
@@ -126,7 +127,10 @@ impl fmt::Display for PutError {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::NoMemory => f.write_str("no memory for another segment"),
             Self::InvalidOffset { index, offset } => {
-                write!(f, "message {index} of the batch has offset {offset}; offsets are 0 to 2^63 - 2")
+                write!(
+                    f,
+                    "message {index} of the batch has offset {offset}; offsets are 0 to 2^63 - 2"
+                )
             }
         }
     }
@@ -280,7 +284,8 @@ pub struct Expired {
     pub age_ms: i64,
 }
 
-/// One consistent cut of a queue: the fields of upstream's `ProcessQueueInfo` but those of the lease, and a few more (W13).
+/// One consistent cut of a queue: the fields of upstream's `ProcessQueueInfo` but those of the
+/// lease, and a few more (W13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// Messages ready.
@@ -311,7 +316,8 @@ pub struct Snapshot {
     pub oldest_offset: Option<i64>,
     /// ms since the oldest outstanding message was put, never negative; 0 if none.
     pub oldest_age_ms: i64,
-    /// `broker_max` minus the offset of its batch's last message, as last told (`msgAccCnt`); 0 until told.
+    /// `broker_max` minus the offset of its batch's last message, as last told (`msgAccCnt`); 0
+    /// until told.
     pub lag: i64,
     /// Orderly mode: somebody was told to run a turn.
     pub scheduled: bool,

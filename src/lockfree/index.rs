@@ -1,8 +1,9 @@
-//! The ordered index from offset to the run of segments that holds it, and the set of messages that wait for a time.
+//! The ordered index from offset to the run of segments that holds it, and the set of messages that
+//! wait for a time.
 //!
-//! Crossbeam's skip lists, behind traits: a model checker cannot see into them, so there it runs a mutex around an
-//! ordered map, and everything else is the real code. A thread asleep inside a call holds back retired index
-//! nodes (epoch reclamation), nothing else.
+//! Crossbeam's skip lists, behind traits: a model checker cannot see into them, so there it runs a
+//! mutex around an ordered map, and everything else is the real code. A thread asleep inside a call
+//! holds back retired index nodes (epoch reclamation), nothing else.
 
 /// Where a run of segments starts.
 #[derive(Clone, Copy)]

@@ -9,12 +9,13 @@
 //! bit 40..64  seq: number of the segment, modulo 2^24
 //! ```
 //!
-//! `seq` makes a compare-and-swap by a late thread fail once the slot holds another message. It could be
-//! fooled only by a thread that sleeps between its load and its swap while exactly a multiple of 2^24
-//! segments (2^30 messages) pass through the queue, the same memory serves the same number again, and every other
-//! field matches too.
+//! `seq` makes a compare-and-swap by a late thread fail once the slot holds another message. It
+//! could be fooled only by a thread that sleeps between its load and its swap while exactly a
+//! multiple of 2^24 segments (2^30 messages) pass through the queue, the same memory serves the
+//! same number again, and every other field matches too.
 //!
-//! A payload is released by the one read-modify-write that makes `finished or dead, and no loans` true.
+//! A payload is released by the one read-modify-write that makes `finished or dead, and no loans`
+//! true.
 
 /// A snapshot of the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,6 +124,24 @@ impl Meta {
         Self((self.0 & !(DELIVERY_MAX << DELIVERY_SHIFT)) | (next << DELIVERY_SHIFT))
     }
 
+    /// Undoes `with_next_delivery`, but for the wrap, which goes back to 2^24 - 1 instead of 0.
+    pub(crate) fn with_delivery_before(self) -> Self {
+        let now = u64::from(self.delivery());
+        let before = if now == 0 { DELIVERY_MAX } else { now - 1 };
+        Self((self.0 & !(DELIVERY_MAX << DELIVERY_SHIFT)) | (before << DELIVERY_SHIFT))
+    }
+
+    /// In flight, lent once, one delivery more: for who owns the slot.
+    #[inline(always)]
+    pub(crate) fn lent_afresh(self) -> Self {
+        let delivery = DELIVERY_MAX << DELIVERY_SHIFT;
+        if self.0 & delivery == delivery {
+            return self.with_state(State::InFlight).with_loans(1).with_next_delivery();
+        }
+        let kept = self.0 & !(STATE | (LOANS_MAX << LOANS_SHIFT));
+        Self((kept | 1 | Self::LOAN) + (1 << DELIVERY_SHIFT))
+    }
+
     #[inline(always)]
     pub(crate) fn seq(self) -> u64 {
         self.0 >> SEQ_SHIFT
@@ -157,6 +176,16 @@ mod tests {
         assert!(Meta(start.0 | Meta::DEAD).is_free());
         assert_eq!(start.with_attempts_plus(255).attempts(), 255);
         assert_eq!(start.with_attempts_plus(255).seq(), 0xabcdef);
+    }
+
+    #[test]
+    fn lending_afresh_is_the_three_steps_in_one() {
+        for delivery in [0, 1, DELIVERY_MAX - 1, DELIVERY_MAX] {
+            let meta =
+                Meta((9 << SEQ_SHIFT) | (delivery << DELIVERY_SHIFT) | (3 << 8) | 0b1_1000 | 2);
+            let steps = meta.with_state(State::InFlight).with_loans(1).with_next_delivery();
+            assert_eq!(meta.lent_afresh(), steps);
+        }
     }
 
     #[test]

@@ -1,17 +1,20 @@
 //! An exclusive role with a state of its own, entered without waiting.
 //!
-//! Linearization point of entering: the `swap`. Progress: wait-free. Who finds the role taken is told so.
+//! Linearization point of entering: the `swap`. Progress: wait-free. Who finds the role taken is
+//! told so.
 
 use crate::sync::UnsafeCell;
-use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::store_release;
 
 /// State that only the holder of the role touches.
 pub(crate) struct RoleCell<S> {
-    entered: AtomicU32,
+    entered: AtomicU64,
     state: UnsafeCell<S>,
 }
 
-// SAFETY: `state` is reached only by the thread that moved `entered` from 0 to 1, until it moves it back.
+// SAFETY: `state` is reached only by the thread that moved `entered` from 0 to 1, until it moves it
+// back.
 unsafe impl<S: Send> Sync for RoleCell<S> {}
 // SAFETY: plain ownership of the state.
 unsafe impl<S: Send> Send for RoleCell<S> {}
@@ -23,14 +26,15 @@ pub(crate) struct RoleGuard<'r, S> {
 
 impl<S> RoleCell<S> {
     pub(crate) fn new(state: S) -> Self {
-        Self { entered: AtomicU32::new(0), state: UnsafeCell::new(state) }
+        Self { entered: AtomicU64::new(0), state: UnsafeCell::new(state) }
     }
 
     /// `None` when somebody else holds it.
     pub(crate) fn enter(&self) -> Option<RoleGuard<'_, S>> {
-        // ORDERING: Acquire — pairs with the Release in `drop`: what the last holder did to the state is
-        // seen. Model: put_put
-        let order = crate::sync::ordering("role_enter_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        // ORDERING: Acquire — pairs with the Release in `drop`: what the last holder did to the
+        // state is seen. Model: put_put
+        let order =
+            crate::sync::ordering("role_enter_relaxed", Ordering::Acquire, Ordering::Relaxed);
         // Lazily: a guard that is made and dropped would let the holder's role go.
         (self.entered.swap(1, order) == 0).then(|| RoleGuard { cell: self })
     }
@@ -53,8 +57,8 @@ impl<S> RoleGuard<'_, S> {
 
 impl<S> Drop for RoleGuard<'_, S> {
     fn drop(&mut self) {
-        // ORDERING: Release — pairs with the Acquire in `enter`. A swap and not a store, since `enter`
-        // swaps the same word at any time.
-        self.cell.entered.swap(0, Ordering::Release);
+        // ORDERING: Release — pairs with the Acquire in `enter`. While it is 1, a swap by `enter`
+        // writes the same.
+        store_release(&self.cell.entered, 0);
     }
 }

@@ -1,9 +1,10 @@
-//! Segments: 64 consecutive messages each, slots by rank, and the pool they come from and return to.
+//! Segments: 64 consecutive messages each, slots by rank, and the pool they come from and return
+//! to.
 //!
 //! A segment is type-stable: once allocated it stays a segment of this window until the window is
-//! dropped, so a late thread may always *read* it. What it reads belongs to the message it means only if
-//! `base_rank` is the same before and after (`valid_still`), or if a compare-and-swap on the slot's state
-//! word succeeds, which holds the segment's number (`meta`).
+//! dropped, so a late thread may always *read* it. What it reads belongs to the message it means
+//! only if `base_rank` is the same before and after (`valid_still`), or if a compare-and-swap on
+//! the slot's state word succeeds, which holds the segment's number (`meta`).
 //!
 //! | field | written by | when |
 //! |---|---|---|
@@ -14,16 +15,17 @@
 //! | retire | consumers (concurrent mode) | slots released, and PASSED once the head went past |
 //! | pool_next | who returns it | while in the pool |
 //!
-//! Offsets are stored as 16-bit distances from the first; a slot farther away has FAR there, and its
-//! offset is in the side block, which a segment gets once and keeps.
+//! Offsets are stored as 16-bit distances from the first; a slot farther away has FAR there, and
+//! its offset is in the side block, which a segment gets once and keeps.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use super::meta::{Meta, seq_of};
+use super::meta::{Meta, State, seq_of};
 use crate::config_consts::{HEADER_TIMES, SEGMENT_SLOTS};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+use crate::types::Incoming;
 
 const SLOTS: u64 = SEGMENT_SLOTS as u64;
 const FAR: u16 = u16::MAX;
@@ -82,7 +84,9 @@ impl<T> Segment<T> {
             run_first: AtomicU32::new(0),
             pool_next: AtomicPtr::new(ptr::null_mut()),
             all_next,
-            meta: std::array::from_fn(|_| AtomicU64::new(Meta::fresh(0, 0).with_state(super::meta::State::Done).0)),
+            meta: std::array::from_fn(|_| {
+                AtomicU64::new(Meta::fresh(0, 0).with_state(State::Done).0)
+            }),
             payload: std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
             size: std::array::from_fn(|_| AtomicU32::new(0)),
             delta: std::array::from_fn(|_| AtomicU16::new(0)),
@@ -114,8 +118,8 @@ impl<T> Segment<T> {
         if crate::sync::mutated("late_reader_no_check") {
             return true;
         }
-        // ORDERING: Acquire fence, then Relaxed — pairs with the Release fence in `assign`: who read a field of
-        // a later base also sees that the base is gone. Model: late_reader
+        // ORDERING: Acquire fence, then Relaxed — pairs with the Release fence in `assign`: who
+        // read a field of a later base also sees that the base is gone. Model: late_reader
         fence(Ordering::Acquire);
         self.base_rank.load(Ordering::Relaxed) == base
     }
@@ -142,7 +146,8 @@ impl<T> Segment<T> {
         self.base_offset.load(Ordering::Relaxed)
     }
 
-    /// Offset of the message in `slot`; means something only if the slot is published and the base valid.
+    /// Offset of the message in `slot`; means something only if the slot is published and the base
+    /// valid.
     #[inline(always)]
     pub(crate) fn offset(&self, slot: usize) -> i64 {
         // ORDERING: Relaxed — ordered by the publish word, or checked by `valid_still`.
@@ -180,9 +185,14 @@ impl<T> Segment<T> {
             return side;
         }
         let zeroes = || std::array::from_fn(|_| AtomicI64::new(0));
-        let new = Box::into_raw(Box::new(Side { offsets: zeroes(), put_ms: zeroes(), taken_ms: zeroes() }));
+        let new = Box::into_raw(Box::new(Side {
+            offsets: zeroes(),
+            put_ms: zeroes(),
+            taken_ms: zeroes(),
+        }));
         // ORDERING: AcqRel — Release publishes the block; Acquire on failure sees the winner's.
-        match self.side.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+        match self.side.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire)
+        {
             Ok(_) => {
                 // SAFETY: just allocated, and freed only with the segment.
                 unsafe { &*new }
@@ -196,7 +206,8 @@ impl<T> Segment<T> {
         }
     }
 
-    /// Puller: gives the segment its place. Nothing of it is visible to who follows the rules until the publish word covers it.
+    /// Puller: gives the segment its place. Nothing of it is visible to who follows the rules until
+    /// the publish word covers it.
     pub(crate) fn assign(&self, base_rank: u64, base_offset: i64, run_first: bool) -> u32 {
         // ORDERING: Relaxed, then a Release fence — pairs with `valid_still`. Model: late_reader
         self.base_rank.store(NOWHERE, Ordering::Relaxed);
@@ -217,40 +228,78 @@ impl<T> Segment<T> {
         stray
     }
 
-    /// Puller: fills a slot that is not published yet.
+    /// Puller: fills a slot that is not published yet; `seq` is that of the segment, `base` its
+    /// first offset.
     ///
     /// # Safety
     /// The slot holds no payload, and only the puller knows of it.
     #[inline(always)]
-    pub(crate) unsafe fn fill(&self, slot: usize, offset: i64, payload: T, size: u32, attempts: u8) {
-        let distance = offset - self.base_offset();
+    pub(crate) unsafe fn fill(&self, slot: usize, message: Incoming<T>, (seq, base): (u64, i64)) {
+        let distance = message.offset - base;
         // ORDERING: Relaxed — the publish word's Release makes them visible. Model: put_take
         if distance < i64::from(FAR) {
             self.delta[slot].store(distance as u16, Ordering::Relaxed);
         } else {
-            self.side_or_new().offsets[slot].store(offset, Ordering::Relaxed);
-            self.delta[slot].store(FAR, Ordering::Relaxed);
+            self.fill_far(slot, message.offset);
         }
-        self.size[slot].store(size, Ordering::Relaxed);
+        self.size[slot].store(message.size, Ordering::Relaxed);
         self.payload[slot].with_mut(|cell| {
             // SAFETY: unpublished, so nobody else reaches the cell (caller).
-            unsafe { (*cell).write(payload) };
+            unsafe { cell.cast::<T>().write(message.payload) };
         });
+        let attempts = message.attempts.min(255) as u8;
         // ORDERING: Relaxed — as above.
-        self.meta[slot].store(Meta::fresh(self.seq(), attempts).0, Ordering::Relaxed);
+        self.meta[slot].store(Meta::fresh(seq, attempts).0, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn fill_far(&self, slot: usize, offset: i64) {
+        // ORDERING: Relaxed — as `fill`.
+        self.side_or_new().offsets[slot].store(offset, Ordering::Relaxed);
+        self.delta[slot].store(FAR, Ordering::Relaxed);
+    }
+
+    /// Pass holder of the lane: writes the state words of a run that is about to be taken; answers
+    /// its bytes.
+    #[inline(always)]
+    pub(crate) fn lend_run(&self, slot: usize, len: usize) -> u64 {
+        let mut bytes = 0;
+        for (meta, size) in self.meta[slot..slot + len].iter().zip(&self.size[slot..slot + len]) {
+            // ORDERING: Relaxed — ranks from `k` on are the pass holder's, until its swap of the
+            // consume word hands them to the closer's read-modify-writes. Model: take_close
+            let lent = Meta(meta.load(Ordering::Relaxed)).lent_afresh();
+            meta.store(lent.0, Ordering::Relaxed);
+            bytes += u64::from(size.load(Ordering::Relaxed));
+        }
+        bytes
+    }
+
+    /// Pass holder of the lane: takes back what `lend_run` wrote; the ranks were not taken.
+    #[cold]
+    pub(crate) fn unlend_run(&self, slot: usize, len: usize) {
+        for meta in &self.meta[slot..slot + len] {
+            // ORDERING: Relaxed — as `lend_run`. A swap, as the queue may be closed at any time
+            // now.
+            let lent = Meta(meta.load(Ordering::Relaxed));
+            let back = lent.with_state(State::Ready).with_loans(0).with_delivery_before();
+            let _ = meta.compare_exchange(lent.0, back.0, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// Puller: the batch that starts at `slot` was put at `now_ms`.
     #[inline]
     pub(crate) fn stamp(&self, slot: usize, now_ms: i64) {
-        // ORDERING: Relaxed — only the puller writes; readers go by the publish word and `valid_still`.
+        // ORDERING: Relaxed — only the puller writes; readers go by the publish word and
+        // `valid_still`.
         let mask = self.batch_mask.load(Ordering::Relaxed);
         let index = mask.count_ones() as usize;
+        // ORDERING: Relaxed — as above.
         if index < HEADER_TIMES {
             self.batch_ms[index].store(now_ms, Ordering::Relaxed);
         } else {
             self.side_or_new().put_ms[slot].store(now_ms, Ordering::Relaxed);
         }
+        // ORDERING: Relaxed — as above.
         self.batch_mask.store(mask | (1 << slot), Ordering::Relaxed);
     }
 
@@ -287,18 +336,23 @@ impl<T> Segment<T> {
     /// One step of a message's state; `Err` is what stands there now.
     #[inline(always)]
     pub(crate) fn move_meta(&self, slot: usize, from: Meta, to: Meta) -> Result<(), Meta> {
-        // ORDERING: AcqRel — Release hands on what the mover did (payload reads of a loan before the end of it);
-        // Acquire lets the mover use the payload. On failure Acquire: the caller judges by the value.
+        // ORDERING: AcqRel — Release hands on what the mover did (payload reads of a loan before
+        // the end of it); Acquire lets the mover use the payload. On failure Acquire: the caller
+        // judges by the value.
         // Models: complete_complete_one, complete_claim, complete_give_back
-        let success = crate::sync::ordering("meta_move_relaxed", Ordering::AcqRel, Ordering::Relaxed);
-        self.meta[slot].compare_exchange(from.0, to.0, success, Ordering::Acquire).map(|_| ()).map_err(Meta)
+        let success =
+            crate::sync::ordering("meta_move_relaxed", Ordering::AcqRel, Ordering::Relaxed);
+        // ORDERING: as said above.
+        let moved = self.meta[slot].compare_exchange(from.0, to.0, success, Ordering::Acquire);
+        moved.map(|_| ()).map_err(Meta)
     }
 
     /// Ends one loan; answers the word after it.
     #[inline(always)]
     pub(crate) fn end_loan(&self, slot: usize) -> Meta {
-        // ORDERING: AcqRel — Release: our reads of the payload come before its release by another; Acquire: if we
-        // are the last, everybody's reads come before our release. Model: complete_give_back
+        // ORDERING: AcqRel — Release: our reads of the payload come before its release by another;
+        // Acquire: if we are the last, everybody's reads come before our release. Model:
+        // complete_give_back
         let order = crate::sync::ordering("end_loan_relaxed", Ordering::AcqRel, Ordering::Relaxed);
         Meta(self.meta[slot].fetch_sub(Meta::LOAN, order)).without_loan()
     }
@@ -312,12 +366,13 @@ impl<T> Segment<T> {
     /// Lends the payload.
     ///
     /// # Safety
-    /// The slot holds a payload, and a loan (or the exclusive right to the slot) keeps it there for `'b`.
+    /// The slot holds a payload, and a loan (or the exclusive right to the slot) keeps it
+    /// there for `'b`.
     #[inline(always)]
     pub(crate) unsafe fn payload<'b>(&self, slot: usize) -> &'b T {
         self.payload[slot].with(|cell| {
             // SAFETY: initialised and not moved out while the loan lasts (caller).
-            unsafe { (*cell).assume_init_ref() }
+            unsafe { &*cell.cast::<T>() }
         })
     }
 
@@ -329,7 +384,7 @@ impl<T> Segment<T> {
     pub(crate) unsafe fn take_payload(&self, slot: usize) -> T {
         self.payload[slot].with_mut(|cell| {
             // SAFETY: initialised, and ours alone (caller).
-            unsafe { (*cell).assume_init_read() }
+            unsafe { cell.cast::<T>().read() }
         })
     }
 
@@ -385,8 +440,10 @@ impl<T> Pool<T> {
             // ORDERING: Relaxed — published by the swap below.
             segment.pool_next.store(first, Ordering::Relaxed);
             let this = ptr::from_ref(segment).cast_mut();
-            // ORDERING: Release — pairs with the Acquire in `take`: all use of the segment is over. Model: recycle
-            let order = crate::sync::ordering("pool_push_relaxed", Ordering::Release, Ordering::Relaxed);
+            // ORDERING: Release — pairs with the Acquire in `take`: all use of the segment is over.
+            // Model: recycle
+            let order =
+                crate::sync::ordering("pool_push_relaxed", Ordering::Release, Ordering::Relaxed);
             match self.returned.compare_exchange_weak(first, this, order, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => {
@@ -397,7 +454,8 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Puller: sees to it that `count` calls of `take` find a segment; false when the allocator refuses.
+    /// Puller: sees to it that `count` calls of `take` find a segment; false when the allocator
+    /// refuses.
     pub(crate) fn reserve(&self, spare: &mut Spare<T>, count: u64) -> bool {
         if spare.ready < count {
             // ORDERING: Acquire — pairs with `give_back`.
@@ -458,7 +516,8 @@ impl<T> Spare<T> {
 impl<T> Drop for Spare<T> {
     fn drop(&mut self) {
         while !self.all.is_null() {
-            // SAFETY: allocated by `Box`, in this list once, and the window (its only user) is being dropped.
+            // SAFETY: allocated by `Box`, in this list once, and the window (its only user) is
+            // being dropped.
             let mut segment = unsafe { Box::from_raw(self.all) };
             self.all = segment.all_next;
             let side = *segment.side.get_mut();

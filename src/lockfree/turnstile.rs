@@ -1,27 +1,34 @@
-//! One holder at a time, who may put the right down and take it up again; who comes in vain leaves a note.
+//! One holder at a time, who may put the right down and take it up again; who comes in vain leaves
+//! a note.
 //!
 //! ```text
+//! word:
 //! bit 0 HELD     somebody has the right
-//! bit 1 INSIDE   and is using it (held and not inside: put down as a token)
 //! bit 2 NOTED    somebody was turned away since it was taken
 //! bit 3 CLOSED   it is given to nobody any more
 //! bit 4 STOPPED  a flag that travels along for the owner of the queue
 //! bit 5..64      number of the right, one more for every taking; lasts 2^59 takings
 //!
-//!   free --take--> held+inside --park--> held --resume--> held+inside --release--> free
+//! gate, written by the holder alone but for `resume`:
+//! bit 0 INSIDE   the holder is using the right (else it is put down as a token)
+//! bit 1..64      number of the right that is held, 0 for none
+//!
+//!   free --take--> inside --park--> parked --resume--> inside --release--> free
 //! ```
 //!
-//! All transitions are one compare-and-swap or `fetch_or` on the one word, which is the linearization point of each,
-//! and lock-free. The state is touched only while INSIDE, by who set it. The release of one holder
-//! (Release) and the taking of the next (Acquire) order their accesses to the state; so do park and resume.
+//! Taking, noting, closing and releasing are one read-modify-write of the word, resuming is one of
+//! the gate: their linearization points. All lock-free. The state is touched only while INSIDE, by
+//! who set it. The release of one holder (Release) and the taking of the next (Acquire) order their
+//! accesses to the state; so do park and resume.
 //! Models: begin_begin_end, end_close, begin_close.
 
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{mutated, ordering};
+use crate::sync::{mutated, ordering, store_release};
 
 const HELD: u64 = 1;
-const INSIDE: u64 = 2;
+/// Of the gate.
+const INSIDE: u64 = 1;
 const NOTED: u64 = 4;
 const CLOSED: u64 = 8;
 const STOPPED: u64 = 16;
@@ -30,6 +37,7 @@ const NUMBER_SHIFT: u32 = 5;
 /// See the module.
 pub(crate) struct Turnstile<S> {
     word: AtomicU64,
+    gate: AtomicU64,
     state: UnsafeCell<S>,
 }
 
@@ -65,7 +73,8 @@ pub(crate) struct Released {
 impl<S> Turnstile<S> {
     /// Numbers count from `first`, below 2^58.
     pub(crate) fn new(state: S, first: u64) -> Self {
-        Self { word: AtomicU64::new(first << NUMBER_SHIFT), state: UnsafeCell::new(state) }
+        let word = AtomicU64::new(first << NUMBER_SHIFT);
+        Self { word, gate: AtomicU64::new(0), state: UnsafeCell::new(state) }
     }
 
     pub(crate) fn take(&self) -> Result<Pass<'_, S>, Denied> {
@@ -84,14 +93,19 @@ impl<S> Turnstile<S> {
                 word | NOTED
             } else {
                 let number = (word >> NUMBER_SHIFT) + 1;
-                (number << NUMBER_SHIFT) | (word & STOPPED) | HELD | INSIDE
+                (number << NUMBER_SHIFT) | (word & STOPPED) | HELD
             };
-            // ORDERING: Acquire — pairs with the Release of `release`: the last holder's state is seen.
-            // AcqRel as the note also continues the release sequence. Model: begin_begin_end
+            // ORDERING: Acquire — pairs with the Release of `release`: the last holder's state is
+            // seen. AcqRel as the note also continues the release sequence. Model: begin_begin_end
             let success = ordering("turn_take_relaxed", Ordering::AcqRel, Ordering::Relaxed);
             match self.word.compare_exchange(word, next, success, Ordering::Relaxed) {
                 Ok(_) if held => return Err(Denied::Busy),
-                Ok(_) => return Ok(Pass { stile: self, number: next >> NUMBER_SHIFT }),
+                Ok(_) => {
+                    let number = next >> NUMBER_SHIFT;
+                    // ORDERING: Release — held now, so only we write; `resume` may look.
+                    store_release(&self.gate, number << 1 | INSIDE);
+                    return Ok(Pass { stile: self, number });
+                }
                 Err(now) => word = now,
             }
         }
@@ -99,33 +113,35 @@ impl<S> Turnstile<S> {
 
     /// Takes up what `Pass::park` put down.
     pub(crate) fn resume(&self, number: u64) -> Result<Pass<'_, S>, Denied> {
-        // ORDERING: Relaxed — a first guess; the compare-and-swap decides.
-        let mut word = self.word.load(Ordering::Relaxed);
-        loop {
-            if word >> NUMBER_SHIFT != number || word & HELD == 0 {
-                // A stale guess may show an older number; only a fresh look may say Stale.
-                // ORDERING: AcqRel — a read-modify-write reads the newest value.
-                let now = self.word.fetch_or(0, Ordering::AcqRel);
-                if now >> NUMBER_SHIFT != number || now & HELD == 0 {
-                    return Err(Denied::Stale);
-                }
-                word = now;
-            }
-            if word & INSIDE != 0 {
-                return Err(Denied::Busy);
-            }
-            // ORDERING: Acquire — pairs with the Release of `park`. Model: token_round
-            match self.word.compare_exchange(word, word | INSIDE, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Ok(Pass { stile: self, number }),
-                Err(now) => word = now,
-            }
+        if number == 0 || number >> (64 - NUMBER_SHIFT) != 0 {
+            return Err(Denied::Stale);
         }
+        // ORDERING: Acquire — pairs with the Release of `park`: the state is seen. Model:
+        // token_round
+        match self.gate.compare_exchange(
+            number << 1,
+            number << 1 | INSIDE,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => Ok(Pass { stile: self, number }),
+            Err(_) => Err(self.why_not(number)),
+        }
+    }
+
+    #[cold]
+    fn why_not(&self, number: u64) -> Denied {
+        // ORDERING: AcqRel — a read-modify-write reads the newest value, and only that may say
+        // Stale.
+        let now = self.gate.fetch_or(0, Ordering::AcqRel);
+        if now >> 1 == number { Denied::Busy } else { Denied::Stale }
     }
 
     /// Gives it to nobody any more. `Err` if that was so already, else whether somebody holds it.
     pub(crate) fn close(&self) -> Result<bool, ()> {
-        // ORDERING: AcqRel — Acquire pairs with `release`: a closer that finds nobody inside owns the state of
-        // the last holder; Release lets the holder see what the closer did before. Model: end_close
+        // ORDERING: AcqRel — Acquire pairs with `release`: a closer that finds nobody inside owns
+        // the state of the last holder; Release lets the holder see what the closer did before.
+        // Model: end_close
         let was = self.word.fetch_or(CLOSED, Ordering::AcqRel);
         if was & CLOSED != 0 { Err(()) } else { Ok(was & HELD != 0) }
     }
@@ -168,19 +184,20 @@ impl<'t, S> Pass<'t, S> {
     /// Puts it down without releasing it.
     pub(crate) fn park(self) -> u64 {
         // ORDERING: Release — pairs with the Acquire of `resume`: the next thread sees the state.
-        self.stile.word.fetch_and(!INSIDE, Ordering::Release);
+        store_release(&self.stile.gate, self.number << 1);
         let number = self.number;
         std::mem::forget(self);
         number
     }
 
-    /// Gives it back, and tells what happened meanwhile. If it was closed, `last` gets the state once more.
+    /// Gives it back, and tells what happened meanwhile. If it was closed, `last` gets the state
+    /// once more.
     pub(crate) fn release(self, last: impl FnOnce(&mut S)) -> Released {
         let released = self.stile.let_go();
         if released.closed {
             self.stile.state.with_mut(|state| {
-                // SAFETY: closed, so nobody is let in any more; and a closer that found it held, as it did
-                // since we held it, leaves the state to the last holder.
+                // SAFETY: closed, so nobody is let in any more; and a closer that found it held, as
+                // it did since we held it, leaves the state to the last holder.
                 last(unsafe { &mut *state });
             });
         }
@@ -191,10 +208,14 @@ impl<'t, S> Pass<'t, S> {
 
 impl<S> Turnstile<S> {
     fn let_go(&self) -> Released {
-        // ORDERING: AcqRel — Release hands the state on to the next `take`; Acquire sees what a closer
-        // did. One read-modify-write reads the note and frees, so that no note is lost. Model: begin_begin_end
+        // ORDERING: Release — still held, so only we write. Before the word, or a next holder's
+        // gate would be erased.
+        store_release(&self.gate, 0);
+        // ORDERING: AcqRel — Release hands the state on to the next `take`; Acquire sees what a
+        // closer did. One read-modify-write reads the note and frees, so that no note is lost.
+        // Model: begin_begin_end
         let order = ordering("turn_release_relaxed", Ordering::AcqRel, Ordering::Relaxed);
-        let was = self.word.fetch_and(!(HELD | INSIDE | NOTED), order);
+        let was = self.word.fetch_and(!(HELD | NOTED), order);
         Released { noted: was & NOTED != 0, closed: was & CLOSED != 0 }
     }
 }

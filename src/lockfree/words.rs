@@ -1,11 +1,16 @@
 //! The packed words of a window: bit layouts and nothing else.
 //!
 //! ```text
-//! publish  CLOSED 63 | STOPPED 62 | SCHEDULED 61 | PARITY 60 | rank 0..48   messages [0, rank) are visible
-//! consume  CLOSED 63 | STOPPED 62 | SPREAD 61 | version 48..61 | rank 0..48  ranks from `rank` on were not taken
-//! progress CLOSED 63 | offset 0..63                                          may be stored
-//! pull     CLOSED 63 | offset 0..63                                          next to ask for
-//! head     segment number 44..64 | address / 8 0..44                         first segment not wholly finished
+//! publish  CLOSED 63 | STOPPED 62 | SCHEDULED 61 | PARITY 60 | rank 0..48
+//!          messages [0, rank) are visible
+//! consume  CLOSED 63 | STOPPED 62 | SPREAD 61 | version 48..61 | rank 0..48
+//!          ranks from `rank` on were not taken
+//! progress CLOSED 63 | offset 0..63
+//!          may be stored
+//! pull     CLOSED 63 | offset 0..63
+//!          next to ask for
+//! head     segment number 44..64 | address / 8 0..44
+//!          first segment not wholly finished
 //! ```
 //!
 //! Ranks count accepted messages from 0; 48 bits last 89 years at 100,000 messages a second.

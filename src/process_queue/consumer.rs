@@ -6,8 +6,8 @@ use super::{Batch, Completed, Outcome, ProcessQueue, Refusal, Requeued, Target};
 use crate::lockfree::role::RoleGuard;
 use crate::lockfree::window::{ClaimAt, DropSink, MemberState, Sink, To};
 
-/// One of the consumers of a concurrent queue. Dropping it ends its loans; what it had in flight stays so, for others to
-/// complete, requeue or claim.
+/// One of the consumers of a concurrent queue. Dropping it ends its loans; what it had in flight
+/// stays so, for others to complete, requeue or claim.
 pub struct Consumer<'q, T: Send + Sync> {
     queue: &'q ProcessQueue<T>,
     place: usize,
@@ -58,14 +58,15 @@ impl<'q, T: Send + Sync> Consumer<'q, T> {
         ConsumerToken(self.number << PLACE_BITS | self.place as u64)
     }
 
-    /// Takes up to `n` ready messages, lowest first, and lends them (W2). `Empty`, `Stopped`, `Closed`. Lock-free.
+    /// Takes up to `n` ready messages, lowest first, and lends them (W2). `Empty`, `Stopped`,
+    /// `Closed`. Lock-free.
     pub fn take(&mut self, n: usize, now_ms: i64) -> Result<Batch<'_, T>, Refusal> {
         let queue = self.queue;
         queue.window.crowd_take(self.state(), n, now_ms)
     }
 
-    /// Finishes the named messages, in flight or ready, each in one step, in any order (W7). Ends this
-    /// handle's loans of them. Payloads are dropped when their last loan ends. Lock-free.
+    /// Finishes the named messages, in flight or ready, each in one step, in any order (W7). Ends
+    /// this handle's loans of them. Payloads are dropped when their last loan ends. Lock-free.
     pub fn complete<I: Copy + Into<Target>>(
         &mut self,
         targets: &[I],
@@ -74,8 +75,8 @@ impl<'q, T: Send + Sync> Consumer<'q, T> {
         self.complete_to(targets, |_, _| (), DropSink)
     }
 
-    /// As [`complete`](Self::complete); `each` learns the outcome for each position, `sink` gets the payloads that nobody
-    /// has on loan any more.
+    /// As [`complete`](Self::complete); `each` learns the outcome for each position, `sink` gets
+    /// the payloads that nobody has on loan any more.
     pub fn complete_with<I: Copy + Into<Target>>(
         &mut self,
         targets: &[I],
@@ -97,7 +98,8 @@ impl<'q, T: Send + Sync> Consumer<'q, T> {
         queue.window.crowd_complete(tally, self.state(), targets, each, sink)
     }
 
-    /// Makes the named in-flight messages ready again with `attempts_plus` more attempts (W6). Lock-free.
+    /// Makes the named in-flight messages ready again with `attempts_plus` more attempts (W6).
+    /// Lock-free.
     pub fn requeue<I: Copy + Into<Target>>(
         &mut self,
         targets: &[I],
@@ -107,7 +109,8 @@ impl<'q, T: Send + Sync> Consumer<'q, T> {
         self.requeue_to(targets, attempts_plus, |_, _| (), DropSink)
     }
 
-    /// As [`requeue`](Self::requeue); `each` learns the outcome for each position, `sink` gets released payloads.
+    /// As [`requeue`](Self::requeue); `each` learns the outcome for each position, `sink` gets
+    /// released payloads.
     pub fn requeue_with<I: Copy + Into<Target>>(
         &mut self,
         targets: &[I],
@@ -131,8 +134,9 @@ impl<'q, T: Send + Sync> Consumer<'q, T> {
         queue.window.crowd_requeue(tally, self.state(), targets, plus, each, sink)
     }
 
-    /// The exclusive right to decide about an in-flight message whose send-back is to be tried (W15); `Err` of the inner
-    /// result says why not. A loan this handle has of the delivery goes over to the claim. `Closed`. Lock-free.
+    /// The exclusive right to decide about an in-flight message whose send-back is to be tried
+    /// (W15); `Err` of the inner result says why not. A loan this handle has of the delivery goes
+    /// over to the claim. `Closed`. Lock-free.
     pub fn claim(
         &mut self,
         target: impl Into<Target>,
@@ -190,8 +194,8 @@ impl<T: Send + Sync> Drop for Consumer<'_, T> {
     }
 }
 
-/// An in-flight message that only the holder decides about; dereferences to its payload. Dropped, it is
-/// settled as not sent, to be ready at once.
+/// An in-flight message that only the holder decides about; dereferences to its payload. Dropped,
+/// it is settled as not sent, to be ready at once.
 pub struct Claim<'q, T: Send + Sync> {
     queue: &'q ProcessQueue<T>,
     /// `None` only once the claim was settled or put down.
@@ -217,8 +221,8 @@ impl<'q, T: Send + Sync> Claim<'q, T> {
         self.at().delivery
     }
 
-    /// `sent`: the message is finished. Otherwise it is ready again with one more attempt, from `not_before_ms` on.
-    /// `Closed`: the queue was closed, which ended the claim. Lock-free.
+    /// `sent`: the message is finished. Otherwise it is ready again with one more attempt, from
+    /// `not_before_ms` on. `Closed`: the queue was closed, which ended the claim. Lock-free.
     pub fn settle(self, sent: bool, not_before_ms: i64, now_ms: i64) -> Result<Completed, Refusal> {
         self.settle_to(sent, not_before_ms, now_ms, DropSink)
     }
@@ -245,8 +249,9 @@ impl<'q, T: Send + Sync> Claim<'q, T> {
         self.queue.window.crowd_settle(at, sent, not_before_ms, now_ms, sink)
     }
 
-    /// Puts the claim down without deciding it, for hosts that hold tokens. The claim stands, and its loan runs on until it
-    /// is settled; `close` answers Closed to that, and the payload goes then.
+    /// Puts the claim down without deciding it, for hosts that hold tokens. The claim stands, and
+    /// its loan runs on until it is settled; `close` answers Closed to that, and the payload goes
+    /// then.
     pub fn suspend(mut self) -> Target {
         let target = Target { offset: self.offset(), delivery: self.delivery() };
         if let Some(at) = self.at.take() {

@@ -1,9 +1,10 @@
-//! The window of pulled, not yet finished messages of one queue: upstream's `ProcessQueue`, rebuilt.
+//! The window of pulled, not yet finished messages of one queue: upstream's `ProcessQueue`,
+//! rebuilt.
 //!
-//! Roles are types (W0): one [`Puller`] at a time, and either one [`Turn`] at a time (orderly mode) or any number of
-//! [`Consumer`]s (concurrent mode). All of them, and every read, work at the same time; nobody waits for
-//! anybody. The algorithm and its guarantees are described where it lives, in the module `lockfree::window`; the rules by id in
-//! [`docs::contract`](crate::docs::contract).
+//! Roles are types (W0): one [`Puller`] at a time, and either one [`Turn`] at a time (orderly mode)
+//! or any number of [`Consumer`]s (concurrent mode). All of them, and every read, work at the same
+//! time; nobody waits for anybody. The algorithm and its guarantees are described where it lives,
+//! in the module `lockfree::window`; the rules by id in [`docs::contract`](crate::docs::contract).
 //!
 //! ```
 //! use lanekeeper::process_queue::{Committed, Config, Incoming, ProcessQueue, TurnEnd};
@@ -107,13 +108,19 @@ impl<T: Send + Sync> ProcessQueue<T> {
         self.window.puller.enter().map(|role| Puller::new(self, role)).ok_or(Refusal::Busy)
     }
 
-    /// Begins a turn (T1). `Busy`: one is running, and its end will answer `RunAgain`. `Closed`, `WrongMode`. Lock-free.
+    /// Begins a turn (T1). `Busy`: one is running, and its end will answer `RunAgain`. `Closed`,
+    /// `WrongMode`. Lock-free.
     pub fn begin_turn(&self, _now_ms: i64) -> Result<Turn<'_, T>, Refusal> {
         self.orderly()?;
-        self.window.lane.take().map(|pass| Turn::new(self, pass)).map_err(|denied| self.told(denied))
+        self.window
+            .lane
+            .take()
+            .map(|pass| Turn::new(self, pass))
+            .map_err(|denied| self.told(denied))
     }
 
-    /// Takes up a turn that [`Turn::suspend`] put down. `Busy`: another thread is in it. `Stale`: it has ended.
+    /// Takes up a turn that [`Turn::suspend`] put down. `Busy`: another thread is in it. `Stale`:
+    /// it has ended.
     pub fn resume_turn(&self, token: TurnToken) -> Result<Turn<'_, T>, Refusal> {
         self.orderly()?;
         let resumed = self.window.lane.resume(token.0);
@@ -147,7 +154,8 @@ impl<T: Send + Sync> ProcessQueue<T> {
         Ok(Consumer::new(self, place, number, role))
     }
 
-    /// Takes up a handle that [`Consumer::suspend`] put down. `Busy`: another thread is in it. `Stale`: it has ended.
+    /// Takes up a handle that [`Consumer::suspend`] put down. `Busy`: another thread is in it.
+    /// `Stale`: it has ended.
     pub fn resume_consumer(&self, token: ConsumerToken) -> Result<Consumer<'_, T>, Refusal> {
         if self.config.mode != Mode::Concurrent {
             return Err(Refusal::WrongMode);
@@ -163,7 +171,8 @@ impl<T: Send + Sync> ProcessQueue<T> {
         Ok(Consumer::new(self, place, number, role))
     }
 
-    /// Takes up a claim that [`Claim::suspend`] put down, also after `close`, to end its loan. `Stale`: it was settled.
+    /// Takes up a claim that [`Claim::suspend`] put down, also after `close`, to end its loan.
+    /// `Stale`: it was settled.
     pub fn resume_claim(&self, claim: Target) -> Result<Claim<'_, T>, Refusal> {
         if self.config.mode != Mode::Concurrent {
             return Err(Refusal::WrongMode);
@@ -171,7 +180,8 @@ impl<T: Send + Sync> ProcessQueue<T> {
         self.window.crowd_reclaim(claim).map(|at| Claim::new(self, at)).ok_or(Refusal::Stale)
     }
 
-    /// Nothing new goes in or out from now on; what is in flight goes on (W16). Idempotent. Wait-free.
+    /// Nothing new goes in or out from now on; what is in flight goes on (W16). Idempotent.
+    /// Wait-free.
     pub fn stop(&self) {
         self.window.stop();
     }
@@ -181,7 +191,8 @@ impl<T: Send + Sync> ProcessQueue<T> {
         self.close_to(now_ms, DropSink)
     }
 
-    /// As [`close`](Self::close); released payloads go to `sink` with their offsets instead of being dropped.
+    /// As [`close`](Self::close); released payloads go to `sink` with their offsets instead of
+    /// being dropped.
     pub fn close_with(&self, now_ms: i64, sink: impl FnMut(i64, T)) -> Result<Closed, Refusal> {
         self.close_to(now_ms, To(sink))
     }
@@ -206,17 +217,20 @@ impl<T: Send + Sync> ProcessQueue<T> {
         Ok(Closed { safe_offset, hand_over: !held })
     }
 
-    /// Hands over every payload still held, closing the queue if it is not. The borrow shows that nobody uses it.
+    /// Hands over every payload still held, closing the queue if it is not. The borrow shows that
+    /// nobody uses it.
     pub fn drain_with(&mut self, sink: impl FnMut(i64, T)) {
         self.window.drain(sink);
     }
 
-    /// Closed, its last turn still running, and `hand_over_ms` have passed since (T2): refresh the lease no longer.
+    /// Closed, its last turn still running, and `hand_over_ms` have passed since (T2): refresh the
+    /// lease no longer.
     pub fn hand_over_overdue(&self, now_ms: i64) -> bool {
         // ORDERING: Relaxed — ordered by the reads before it.
         self.is_closed()
             && self.window.lane.is_held()
-            && now_ms.saturating_sub(self.closed_ms.load(Ordering::Relaxed)) >= self.config.hand_over_ms
+            && now_ms.saturating_sub(self.closed_ms.load(Ordering::Relaxed))
+                >= self.config.hand_over_ms
     }
 
     /// Messages outstanding (W8). Errs upward while calls run; 0 once closed. Wait-free.
@@ -229,7 +243,8 @@ impl<T: Send + Sync> ProcessQueue<T> {
         self.window.bytes()
     }
 
-    /// Highest offset ever put minus the lowest outstanding, 0 if none (W8). As [`count`](Self::count).
+    /// Highest offset ever put minus the lowest outstanding, 0 if none (W8). As
+    /// [`count`](Self::count).
     pub fn span(&self) -> i64 {
         self.window.span()
     }
@@ -268,13 +283,15 @@ impl<T: Send + Sync> ProcessQueue<T> {
         !self.is_closed() && self.window.has_ready()
     }
 
-    /// One consistent cut (W13). Lock-free: tries again only when somebody made a step. Allocates in concurrent mode.
+    /// One consistent cut (W13). Lock-free: tries again only when somebody made a step. Allocates
+    /// in concurrent mode.
     pub fn snapshot(&self, now_ms: i64) -> Snapshot {
         self.window.snapshot(now_ms)
     }
 
-    /// Appends at most `max` in-flight messages taken more than `limit_ms` before `now_ms`, lowest first (W14), and answers how
-    /// many. Concurrent mode; in orderly mode nothing expires. Changes nothing. Lock-free.
+    /// Appends at most `max` in-flight messages taken more than `limit_ms` before `now_ms`, lowest
+    /// first (W14), and answers how many. Concurrent mode; in orderly mode nothing expires. Changes
+    /// nothing. Lock-free.
     pub fn expired(&self, now_ms: i64, limit_ms: i64, max: usize, out: &mut Vec<Expired>) -> usize {
         if self.config.mode == Mode::Orderly || self.is_closed() {
             return 0;

@@ -20,12 +20,14 @@ impl<'q, T: Send + Sync> Puller<'q, T> {
         self.queue
     }
 
-    /// Accepts a batch as a whole (W1): every message at or above `pull_offset`, in any order, gaps allowed. On Ok the
-    /// vector is emptied and refused payloads are dropped; on any error it is left as it was.
+    /// Accepts a batch as a whole (W1): every message at or above `pull_offset`, in any order, gaps
+    /// allowed. On Ok the vector is emptied and refused payloads are dropped; on any error it is
+    /// left as it was.
     ///
-    /// `broker_max` is the broker's highest offset, for the lag. `now_ms` is kept as the time of the put.
-    /// Errors: an impossible offset; `Stopped`, `Closed`, `Limit`. Wait-free but for `stop` and `close`, which come
-    /// once each. Allocates a segment when there are more outstanding than ever.
+    /// `broker_max` is the broker's highest offset, for the lag. `now_ms` is kept as the time of
+    /// the put. Errors: an impossible offset; `Stopped`, `Closed`, `Limit`. Wait-free but for
+    /// `stop` and `close`, which come once each. Allocates a segment when there are more
+    /// outstanding than ever.
     pub fn put(
         &mut self,
         batch: &mut Vec<Incoming<T>>,
@@ -61,8 +63,8 @@ impl<'q, T: Send + Sync> Puller<'q, T> {
         self.queue.window.put_slice(self.role.state(), batch, now_ms, broker_max, refused)
     }
 
-    /// The pull answered "nothing for you up to `next`" (W9). Errors: `Stale` below `pull_offset`, a negative offset,
-    /// `Stopped`, `Closed`. Lock-free.
+    /// The pull answered "nothing for you up to `next`" (W9). Errors: `Stale` below `pull_offset`,
+    /// a negative offset, `Stopped`, `Closed`. Lock-free.
     pub fn advance(&mut self, next: i64, now_ms: i64) -> Result<Advanced, PutError> {
         self.queue.window.advance(self.role.state(), next, now_ms)
     }

@@ -8,7 +8,8 @@ use crate::lockfree::window::{DropSink, LaneState, Sink, To};
 
 /// The exclusive right to consume from an orderly queue: take, work, decide, end (T2).
 ///
-/// Messages in flight stay so over the end of a turn, as upstream's do; the next turn decides about them.
+/// Messages in flight stay so over the end of a turn, as upstream's do; the next turn decides about
+/// them.
 pub struct Turn<'q, T: Send + Sync> {
     queue: &'q ProcessQueue<T>,
     /// `None` only once the turn was ended or put down.
@@ -39,23 +40,25 @@ impl<'q, T: Send + Sync> Turn<'q, T> {
         TurnToken(self.pass.as_ref().map_or(0, Pass::number))
     }
 
-    /// Moves the `n` lowest ready messages to in flight and lends them, ascending (W2). `n` of 0 changes nothing.
-    /// `Empty`: nothing is ready, and the queue is idle now. `Stopped`, `Closed`. Lock-free.
+    /// Moves the `n` lowest ready messages to in flight and lends them, ascending (W2). `n` of 0
+    /// changes nothing. `Empty`: nothing is ready, and the queue is idle now. `Stopped`, `Closed`.
+    /// Lock-free.
     #[inline]
     pub fn take(&mut self, n: usize, now_ms: i64) -> Result<Batch<'_, T>, Refusal> {
         let queue = self.queue;
         queue.window.lane_take(self.state(), n, now_ms)
     }
 
-    /// Finishes everything in flight, in one step (W4). `Closed`: the queue was closed before; their loan ends all the
-    /// same. Payloads are dropped. Lock-free.
+    /// Finishes everything in flight, in one step (W4). `Closed`: the queue was closed before;
+    /// their loan ends all the same. Payloads are dropped. Lock-free.
     #[inline]
     pub fn commit(&mut self, _now_ms: i64) -> Result<Committed, Refusal> {
         let queue = self.queue;
         queue.window.lane_commit(self.state(), DropSink)
     }
 
-    /// As [`commit`](Self::commit); the payloads go to `sink` with their offsets, also when answered `Closed`.
+    /// As [`commit`](Self::commit); the payloads go to `sink` with their offsets, also when
+    /// answered `Closed`.
     #[inline]
     pub fn commit_with(
         &mut self,
@@ -66,19 +69,26 @@ impl<'q, T: Send + Sync> Turn<'q, T> {
         queue.window.lane_commit(self.state(), To(sink))
     }
 
-    /// Makes everything in flight ready again, in one step (W5), and answers how many. `Closed`. Lock-free.
+    /// Makes everything in flight ready again, in one step (W5), and answers how many. `Closed`.
+    /// Lock-free.
     pub fn rollback(&mut self, _now_ms: i64) -> Result<u32, Refusal> {
         let queue = self.queue;
         queue.window.lane_rollback(self.state(), DropSink)
     }
 
-    /// As [`rollback`](Self::rollback); payloads released because the queue was closed go to `sink`.
-    pub fn rollback_with(&mut self, _now_ms: i64, sink: impl FnMut(i64, T)) -> Result<u32, Refusal> {
+    /// As [`rollback`](Self::rollback); payloads released because the queue was closed go to
+    /// `sink`.
+    pub fn rollback_with(
+        &mut self,
+        _now_ms: i64,
+        sink: impl FnMut(i64, T),
+    ) -> Result<u32, Refusal> {
         let queue = self.queue;
         queue.window.lane_rollback(self.state(), To(sink))
     }
 
-    /// Makes the named in-flight messages ready again, in one step, with `attempts_plus` more attempts (W6).
+    /// Makes the named in-flight messages ready again, in one step, with `attempts_plus` more
+    /// attempts (W6).
     pub fn requeue<I: Copy + Into<Target>>(
         &mut self,
         targets: &[I],
@@ -88,8 +98,8 @@ impl<'q, T: Send + Sync> Turn<'q, T> {
         self.requeue_to(targets, attempts_plus, |_, _| (), DropSink)
     }
 
-    /// As [`requeue`](Self::requeue); `each` learns the outcome for each position, `sink` gets payloads released because
-    /// the queue was closed.
+    /// As [`requeue`](Self::requeue); `each` learns the outcome for each position, `sink` gets
+    /// payloads released because the queue was closed.
     pub fn requeue_with<I: Copy + Into<Target>>(
         &mut self,
         targets: &[I],
@@ -122,7 +132,8 @@ impl<'q, T: Send + Sync> Turn<'q, T> {
         self.complete_to(targets, |_, _| (), DropSink)
     }
 
-    /// As [`complete`](Self::complete); `each` learns the outcome for each position, `sink` gets the payloads.
+    /// As [`complete`](Self::complete); `each` learns the outcome for each position, `sink` gets
+    /// the payloads.
     pub fn complete_with<I: Copy + Into<Target>>(
         &mut self,
         targets: &[I],
@@ -155,7 +166,8 @@ impl<'q, T: Send + Sync> Turn<'q, T> {
         queue.window.lane_in_flight(self.state())
     }
 
-    /// Ends the turn and tells what is to be done now (W11, T1, T2). Dropping it ends it too, but loses the answer.
+    /// Ends the turn and tells what is to be done now (W11, T1, T2). Dropping it ends it too, but
+    /// loses the answer.
     pub fn end(self, _now_ms: i64) -> TurnEnd {
         self.end_to(DropSink)
     }

@@ -43,3 +43,15 @@ pub use arm::Mutex;
 #[cfg(any(lk_loom, lk_shuttle))]
 pub use mutation::set_mutation;
 pub use mutation::{mutated, ordering};
+
+/// A Release store to a word that others read-modify-write meanwhile, where that is harmless.
+///
+/// Loom takes such a store for a race (tokio-rs/loom#254), so the models swap instead.
+#[inline(always)]
+pub fn store_release(word: &atomic::AtomicU64, value: u64) {
+    #[cfg(not(any(lk_loom, lk_shuttle)))]
+    // ORDERING: Release — the caller says with what it pairs.
+    word.store(value, atomic::Ordering::Release);
+    #[cfg(any(lk_loom, lk_shuttle))]
+    word.swap(value, atomic::Ordering::Release);
+}

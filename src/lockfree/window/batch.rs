@@ -4,7 +4,9 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use crate::config_consts::SEGMENT_SLOTS;
+use crate::lockfree::meta::Meta;
 use crate::lockfree::segment::Segment;
+use crate::sync::atomic::Ordering;
 
 /// A slot of a held segment.
 pub(super) struct Place<T> {
@@ -29,8 +31,8 @@ impl<T> Place<T> {
 
     #[inline(always)]
     pub(super) fn segment<'w>(self) -> &'w Segment<T> {
-        // SAFETY: made from a reference to a segment of the window, and segments are freed only with the
-        // window, which every user of a Place borrows.
+        // SAFETY: made from a reference to a segment of the window, and segments are freed only
+        // with the window, which every user of a Place borrows.
         unsafe { &*self.segment }
     }
 }
@@ -111,13 +113,15 @@ impl<'b, T> Iterator for Batch<'b, T> {
             *self.list.next()?
         };
         let segment = place.segment::<'b>();
-        let meta = segment.load_meta(place.slot);
+        // ORDERING: Relaxed — the taker wrote it.
+        let meta = Meta(segment.meta[place.slot].load(Ordering::Relaxed));
         Some(Message {
             offset: segment.offset(place.slot),
             size: segment.size(place.slot),
             attempts: meta.attempts(),
             delivery: meta.delivery(),
-            // SAFETY: the taker holds a loan of this slot, which cannot end while `'b` borrows the taker.
+            // SAFETY: the taker holds a loan of this slot, which cannot end while `'b` borrows the
+            // taker.
             payload: unsafe { segment.payload(place.slot) },
         })
     }

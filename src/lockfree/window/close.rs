@@ -1,15 +1,16 @@
 //! Closing, and what is left when the window is dropped.
 //!
-//! Every payload is released once, by whoever comes last. What the closer releases, and how it is told from what it
-//! leaves to others:
+//! Every payload is released once, by whoever comes last. What the closer releases, and how it is
+//! told from what it leaves to others:
 //!
 //! | where | lane, pass held | lane, nobody inside | crowd |
 //! |---|---|---|---|
 //! | from the frozen consume rank on | not done: closer | not done: closer | state word: no loan and not done |
 //! | below it | state word: no loan and not done | not done: closer | the same |
 //!
-//! A lane's state words below the consume rank say one loan for what is in flight or finished, none for what is
-//! ready again. Models: put_close, take_close, commit_close, close_give_back, complete_close.
+//! A lane's state words below the consume rank say one loan for what is in flight or finished, none
+//! for what is ready again. Models: put_close, take_close, commit_close, close_give_back,
+//! complete_close.
 
 use super::Window;
 use super::batch::{Place, Sink};
@@ -28,8 +29,9 @@ pub(crate) enum CloseSink {
 }
 
 impl<T> Window<T> {
-    /// Sets CLOSED in every word that decides something, and the final safe offset with it. Any number of threads may
-    /// do this together; once one of them is through, every verb that starts later answers CLOSED.
+    /// Sets CLOSED in every word that decides something, and the final safe offset with it. Any
+    /// number of threads may do this together; once one of them is through, every verb that starts
+    /// later answers CLOSED.
     #[cold]
     pub(crate) fn freeze(&self) -> i64 {
         // ORDERING: AcqRel — the pull offset is final, and what was put below it is seen.
@@ -38,7 +40,8 @@ impl<T> Window<T> {
         let mut word = self.progress.load(Ordering::Acquire);
         while word & CLOSED == 0 {
             let last = self.final_offset(words::offset(word), pull);
-            // ORDERING: AcqRel — decides against commit, complete, settle and advance. Model: commit_close
+            // ORDERING: AcqRel — decides against commit, complete, settle and advance. Model:
+            // commit_close
             match self.progress.compare_exchange(
                 word,
                 last as u64 | CLOSED,
@@ -52,8 +55,8 @@ impl<T> Window<T> {
         if crate::sync::mutated("freeze_no_consume") {
             return words::offset(word);
         }
-        // ORDERING: AcqRel — Acquire: the state words of what was taken are seen; Release: who finds the bit also finds the
-        // progress word closed. Models: take_close, put_close
+        // ORDERING: AcqRel — Acquire: the state words of what was taken are seen; Release: who
+        // finds the bit also finds the progress word closed. Models: take_close, put_close
         self.take.consume.fetch_or(CLOSED, Ordering::AcqRel);
         self.front.publish.fetch_or(CLOSED, Ordering::AcqRel);
         words::offset(word)
@@ -63,8 +66,10 @@ impl<T> Window<T> {
         if self.concurrent {
             return self.lowest_outstanding(self.published()).unwrap_or(pull).max(safe);
         }
-        // The lane keeps the progress word exact; only an `advance` may have raised the pull word just now.
-        // ORDERING: Acquire — the record of this word is seen; what is put later lies at or above `pull`.
+        // The lane keeps the progress word exact; only an `advance` may have raised the pull word
+        // just now.
+        // ORDERING: Acquire — the record of this word is seen; what is put later lies at or above
+        // `pull`.
         let publish = self.front.publish.load(Ordering::Acquire);
         if safe > self.highest(publish) { safe.max(pull) } else { safe }
     }
@@ -110,7 +115,8 @@ impl<T> Window<T> {
         safe: i64,
     ) -> bool {
         if !self.concurrent {
-            // ORDERING: Acquire — the lane's bits, as of its last step that was not answered CLOSED.
+            // ORDERING: Acquire — the lane's bits, as of its last step that was not answered
+            // CLOSED.
             let done = at.segment.done.load(Ordering::Acquire) & (1 << place.slot) != 0;
             // Below the safe offset the lane has finished it without a mark.
             if done || at.segment.offset(place.slot) < safe || !at.segment.valid_still(at.base) {

@@ -1,14 +1,18 @@
-//! Many consumers: taking, putting back and claiming. Each message moves by a compare-and-swap of its own state word.
+//! Many consumers: taking, putting back and claiming. Each message moves by a compare-and-swap of
+//! its own state word.
 //!
-//! - A take gets a run of fresh ranks by one compare-and-swap of the consume word, and then each of them by its state
-//!   word, since a fresh message may have been finished before anybody took it.
-//! - A message that is ready again has a bit in its segment's `again`; who clears the bit may try for it. The bit is set
-//!   *after* the state word says ready, so a cleared bit always means a try that could win. A bit set by a late
-//!   thread in a segment that was reused meanwhile costs one try that the state word decides.
-//! - A message that is ready from a later time on waits in the due set, and gets its bit from whoever takes next.
+//! - A take gets a run of fresh ranks by one compare-and-swap of the consume word, and then each of
+//!   them by its state word, since a fresh message may have been finished before anybody took it.
+//! - A message that is ready again has a bit in its segment's `again`; who clears the bit may try
+//!   for it. The bit is set *after* the state word says ready, so a cleared bit always means a try
+//!   that could win. A bit set by a late thread in a segment that was reused meanwhile costs one
+//!   try that the state word decides.
+//! - A message that is ready from a later time on waits in the due set, and gets its bit from
+//!   whoever takes next.
 //!
-//! Loans: at take the state word counts one up, and the handle notes it; every verb about that delivery, whatever it
-//! answers, counts one down. Models: take_take, take_complete_ready, complete_claim, claim_expired.
+//! Loans: at take the state word counts one up, and the handle notes it; every verb about that
+//! delivery, whatever it answers, counts one down. Models: take_take, take_complete_ready,
+//! complete_claim, claim_expired.
 
 use super::batch::{Batch, DropSink, Place, Sink};
 use super::crowd_finish::SHARED;
@@ -52,7 +56,8 @@ pub(crate) struct ClaimAt<T> {
 impl<T> ClaimAt<T> {
     /// The payload; the claim's loan keeps it.
     pub(crate) fn payload(&self) -> &T {
-        // SAFETY: a ClaimAt holds a loan until `crowd_settle` or `crowd_unclaim` consumes it, or leaves the claim's.
+        // SAFETY: a ClaimAt holds a loan until `crowd_settle` or `crowd_unclaim` consumes it, or
+        // leaves the claim's.
         unsafe { self.place.segment().payload(self.place.slot) }
     }
 }
@@ -86,8 +91,8 @@ impl<T> Window<T> {
                 }
                 break;
             }
-            // ORDERING: AcqRel — the ranks are ours alone from here; their messages are decided by the state words.
-            // Relaxed failure: another look. Model: take_take
+            // ORDERING: AcqRel — the ranks are ours alone from here; their messages are decided by
+            // the state words. Relaxed failure: another look. Model: take_take
             let won = self.take.consume.compare_exchange_weak(
                 word,
                 words::with_rank(word, k + run),
@@ -133,7 +138,13 @@ impl<T> Window<T> {
     }
 
     /// Takes one message if it is ready; false if it is ready but lent too often.
-    fn try_take(&self, member: &mut MemberState<T>, at: At<'_, T>, slot: usize, now_ms: i64) -> bool {
+    fn try_take(
+        &self,
+        member: &mut MemberState<T>,
+        at: At<'_, T>,
+        slot: usize,
+        now_ms: i64,
+    ) -> bool {
         let segment = at.segment;
         let seq = seq_of(at.base / SLOTS);
         let mut meta = segment.load_meta(slot);
@@ -192,8 +203,8 @@ impl<T> Window<T> {
     }
 
     pub(super) fn set_again(&self, segment: &Segment<T>, slot: usize) {
-        // ORDERING: Release — who clears it sees the state word that says ready. Counted first, so that the count is
-        // never below the bits.
+        // ORDERING: Release — who clears it sees the state word that says ready. Counted first, so
+        // that the count is never below the bits.
         self.crowd.again.fetch_add(1, Ordering::Release);
         if segment.again.fetch_or(1 << slot, Ordering::AcqRel) & (1 << slot) != 0 {
             // ORDERING: Release — counted once a bit.
@@ -212,7 +223,11 @@ impl<T> Window<T> {
     }
 
     /// Where the message of `target` is, if it is or was in the window; with `loan`, for sure.
-    pub(super) fn crowd_find(&self, target: Target, loan: Option<&Loan<T>>) -> Option<(Place<T>, u64)> {
+    pub(super) fn crowd_find(
+        &self,
+        target: Target,
+        loan: Option<&Loan<T>>,
+    ) -> Option<(Place<T>, u64)> {
         if let Some(loan) = loan {
             let base = loan.place.segment().pinned_base();
             return Some((loan.place, base + loan.place.slot as u64));
@@ -221,8 +236,8 @@ impl<T> Window<T> {
         Some((Place::new(at.segment, slot), at.base + slot as u64))
     }
 
-    /// Moves a message by `step`, ending `loan` in the same step if it succeeds, and also if it does not.
-    /// `step` answers the next word without its loan, or what to answer.
+    /// Moves a message by `step`, ending `loan` in the same step if it succeeds, and also if it
+    /// does not. `step` answers the next word without its loan, or what to answer.
     pub(super) fn move_message(
         &self,
         (place, rank): (Place<T>, u64),
@@ -276,7 +291,9 @@ impl<T> Window<T> {
                     .then(|| meta.with_state(State::Ready).with_attempts_plus(plus))
             };
             let moved = match self.crowd_find(target, loan.as_ref()) {
-                Some(at) => self.move_message(at, loan, target, step, &mut sink, tally).map(|_| at.0),
+                Some(at) => {
+                    self.move_message(at, loan, target, step, &mut sink, tally).map(|_| at.0)
+                }
                 None => Err(Outcome::Unknown),
             };
             let outcome = match moved {
@@ -296,8 +313,8 @@ impl<T> Window<T> {
         if closed { Err(Refusal::Closed) } else { Ok(answer) }
     }
 
-    /// The exclusive right to decide about an in-flight message (W15). A loan that the handle has of this
-    /// delivery goes over to the claim; otherwise the claim gets one of its own.
+    /// The exclusive right to decide about an in-flight message (W15). A loan that the handle has
+    /// of this delivery goes over to the claim; otherwise the claim gets one of its own.
     pub(crate) fn crowd_claim(
         &self,
         member: &mut MemberState<T>,
@@ -323,7 +340,13 @@ impl<T> Window<T> {
             member.loans.add(target.offset, loan);
         }
         let offset = target.offset;
-        Ok(moved.map(|(was, _)| ClaimAt { place, rank, offset, delivery: was.delivery(), resumed: false }))
+        Ok(moved.map(|(was, _)| ClaimAt {
+            place,
+            rank,
+            offset,
+            delivery: was.delivery(),
+            resumed: false,
+        }))
     }
 
     /// Takes a claim up again that was put down, with a loan of the guard's own.

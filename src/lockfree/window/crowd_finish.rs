@@ -1,9 +1,10 @@
 //! Many consumers: finishing messages, ending loans, moving the safe offset and the head.
 //!
-//! The safe offset: whoever finishes a message sets its bit in the segment's `done`. If a lower bit of the same word is
-//! still unset, whoever sets that one comes later in the order of the word and sees ours, and moves the safe offset for
-//! both. Otherwise, after a fence, we look for the lowest outstanding message from the head on, and move the safe offset
-//! up to it; of two finishers in different segments the fences let at least one see the other.
+//! The safe offset: whoever finishes a message sets its bit in the segment's `done`. If a lower bit
+//! of the same word is still unset, whoever sets that one comes later in the order of the word and
+//! sees ours, and moves the safe offset for both. Otherwise, after a fence, we look for the lowest
+//! outstanding message from the head on, and move the safe offset up to it; of two finishers in
+//! different segments the fences let at least one see the other.
 //! Models: complete_complete_two, complete_complete_segments, advance_complete.
 
 use super::batch::{Place, Sink};
@@ -31,8 +32,7 @@ impl<T> Window<T> {
         mut each: impl FnMut(usize, Outcome),
         mut sink: impl Sink<T>,
     ) -> Result<Completed, Refusal> {
-        let mut answer =
-            Completed { safe_offset: 0, finished: 0, unknown: 0, stale: 0, ready: 0 };
+        let mut answer = Completed { safe_offset: 0, finished: 0, unknown: 0, stale: 0, ready: 0 };
         // ORDERING: Acquire — not behind a close that returned before.
         let mut word = self.progress.load(Ordering::Acquire);
         for (index, target) in targets.enumerate() {
@@ -95,7 +95,8 @@ impl<T> Window<T> {
         Ok(self.finished_one(at, moved, sink, tally))
     }
 
-    /// A message may be finished before it was taken: the snapshot must look beyond the consume rank.
+    /// A message may be finished before it was taken: the snapshot must look beyond the consume
+    /// rank.
     fn note_early(&self, rank: u64) {
         // ORDERING: Acquire — a rank at or above it was not taken when we looked.
         if rank >= words::rank(self.take.consume.load(Ordering::Acquire)) {
@@ -104,7 +105,8 @@ impl<T> Window<T> {
         }
     }
 
-    /// After a state word went to done: bits, payload, tally, safe offset. Answers the progress word.
+    /// After a state word went to done: bits, payload, tally, safe offset. Answers the progress
+    /// word.
     fn finished_one(
         &self,
         (place, _): (Place<T>, u64),
@@ -119,6 +121,7 @@ impl<T> Window<T> {
             self.clear_again(segment, place.slot);
         }
         // Not retired yet, so the segment stays what it is until `release` below.
+        // ORDERING: AcqRel — who sets a lower bit later sees ours; see the module.
         let first = segment.done.fetch_or(bit, Ordering::AcqRel) & (bit - 1) == bit - 1;
         self.add(tally, 1, size, 0);
         if now.is_free() {
@@ -148,7 +151,8 @@ impl<T> Window<T> {
         }
     }
 
-    /// Moves out a payload that was left to us, and returns the segment if it was the last thing it waited for.
+    /// Moves out a payload that was left to us, and returns the segment if it was the last thing it
+    /// waited for.
     fn release(&self, place: Place<T>, sink: &mut impl Sink<T>, tally: usize) {
         let segment = place.segment();
         let offset = segment.offset(place.slot);
@@ -161,7 +165,8 @@ impl<T> Window<T> {
         sink.give(offset, payload);
     }
 
-    /// Ends one loan of a message that goes on without it; releases the payload if that was left to us.
+    /// Ends one loan of a message that goes on without it; releases the payload if that was left to
+    /// us.
     pub(super) fn end_one_loan(&self, place: Place<T>, sink: &mut impl Sink<T>, tally: usize) {
         if place.segment().end_loan(place.slot).is_free() {
             self.release(place, sink, tally);
@@ -255,7 +260,8 @@ impl<T> Window<T> {
 
     fn ready_again(&self, place: Place<T>, rank: u64, not_before_ms: i64, now_ms: i64) {
         if not_before_ms > now_ms {
-            // ORDERING: Release — a hint for takers; counted first, so that it is never below the entries.
+            // ORDERING: Release — a hint for takers; counted first, so that it is never below the
+            // entries.
             self.crowd.due.fetch_add(1, Ordering::Release);
             self.due.insert(not_before_ms, rank);
         } else {
@@ -263,24 +269,27 @@ impl<T> Window<T> {
         }
     }
 
-    /// Puts a claim down without deciding it: the loan of a resumed guard ends, that of the claim goes on.
+    /// Puts a claim down without deciding it: the loan of a resumed guard ends, that of the claim
+    /// goes on.
     pub(crate) fn crowd_unclaim(&self, claim: ClaimAt<T>, mut sink: impl Sink<T>) {
         if claim.resumed {
             self.end_one_loan(claim.place, &mut sink, SHARED);
         }
     }
 
-    /// Moves the safe offset up to the lowest outstanding message, or to the pull offset; answers the progress word,
-    /// with the offset that this call set if it set one.
+    /// Moves the safe offset up to the lowest outstanding message, or to the pull offset; answers
+    /// the progress word, with the offset that this call set if it set one.
     pub(super) fn settle_progress(&self) -> u64 {
-        // ORDERING: SeqCst fence — pairs with the same fence of another finisher, and with those of `advance` and
-        // `carry_over_gap`: of two, at least one sees the other's step. Model: complete_complete_segments
+        // ORDERING: SeqCst fence — pairs with the same fence of another finisher, and with those of
+        // `advance` and `carry_over_gap`: of two, at least one sees the other's step. Model:
+        // complete_complete_segments
         if !mutated("settle_no_fence") {
             fence(Ordering::SeqCst);
         }
         let mut answer = None;
         loop {
-            // The pull offset first: whatever was published by then is seen by the second read (W3).
+            // The pull offset first: whatever was published by then is seen by the second read
+            // (W3).
             let pull = self.pull_offset();
             let lowest = self.lowest_outstanding(self.published());
             let next = lowest.unwrap_or(pull);
@@ -292,12 +301,14 @@ impl<T> Window<T> {
             // ORDERING: AcqRel — as `lane::raise_progress`. Model: complete_complete_two
             let success =
                 crate::sync::ordering("settle_relaxed", Ordering::AcqRel, Ordering::Relaxed);
-            if self.progress.compare_exchange(word, next as u64, success, Ordering::Relaxed).is_ok() {
+            if self.progress.compare_exchange(word, next as u64, success, Ordering::Relaxed).is_ok()
+            {
                 answer = Some(next as u64);
                 if lowest.is_some() || mutated("settle_no_look_again") {
                     return next as u64;
                 }
-                // ORDERING: SeqCst fence — the pull offset may have moved unseen. Model: advance_complete
+                // ORDERING: SeqCst fence — the pull offset may have moved unseen. Model:
+                // advance_complete
                 fence(Ordering::SeqCst);
             }
             crate::sync::hint::spin_loop();
@@ -322,7 +333,8 @@ impl<T> Window<T> {
                 };
                 let base_offset = at.segment.base_offset();
                 let run_first = at.segment.is_run_first();
-                // ORDERING: AcqRel — Release: the next segment's base is seen by who reads the head. One winner.
+                // ORDERING: AcqRel — Release: the next segment's base is seen by who reads the
+                // head. One winner.
                 let moved = self.head.compare_exchange(
                     pack_head(at.segment, at.base),
                     pack_head(next.segment, next.base),

@@ -1,21 +1,22 @@
-//! The exclusive consumer's side while its state is *compact*: in flight is `[h, k)`, ready is `[k, published)`.
+//! The exclusive consumer's side while its state is *compact*: in flight is `[h, k)`, ready is `[k,
+//! published)`.
 //!
-//! Then a take and a rollback are one compare-and-swap of the consume word and a commit is one of the progress word,
-//! however many messages they are about. Readers learn `h` from the progress word: it is the rank of the first
-//! message at or above the safe offset; so a commit needs no second word, and there is no moment at
-//! which half of it can be seen. When some but not all in flight are requeued or completed the state is
-//! *spread*; see `spread`.
+//! Then a take and a rollback are one compare-and-swap of the consume word and a commit is one of
+//! the progress word, however many messages they are about. Readers learn `h` from the progress
+//! word: it is the rank of the first message at or above the safe offset; so a commit needs no
+//! second word, and there is no moment at which half of it can be seen. When some but not all in
+//! flight are requeued or completed the state is *spread*; see `spread`.
 //!
 //! Only the pass holder of the turnstile touches `LaneState`.
 //!
-//! Orderings: consume CAS Release, so that a closer that freezes it sees the state words of what was taken;
-//! progress CAS AcqRel; tally stores Release. Models: take_close, commit_close, commit_snapshot, rollback_observer.
+//! Orderings: consume CAS Release, so that a closer that freezes it sees the state words of what
+//! was taken; progress CAS AcqRel; tally stores Release. Models: take_close, commit_close,
+//! commit_snapshot, rollback_observer.
 
 use super::batch::{Batch, Place, Sink};
 use super::lookup::At;
 use super::{SLOTS, Window, pack_head};
 use crate::lockfree::index::OffsetIndex;
-use crate::lockfree::meta::{Meta, State};
 use crate::lockfree::segment::Segment;
 use crate::lockfree::words::{self, CLOSED, SCHEDULED, STOPPED};
 use crate::sync::atomic::{Ordering, fence};
@@ -23,28 +24,33 @@ use crate::sync::{mutated, ordering};
 use crate::types::{Committed, Refusal};
 
 /// What only the pass holder knows.
+///
+/// The order matters: words that change together do not lie side by side. The compiler would join
+/// their updates into one wide load, which stalls on the two narrow stores before it (measured: a
+/// third of a commit).
+#[repr(C)]
 pub(crate) struct LaneState<T> {
     /// Holds rank `k`, or ends at it.
     pub(super) k_segment: *const Segment<T>,
     pub(super) k: u64,
+    pub(super) in_flight: u64,
     pub(super) k_end: u64,
-    /// Holds rank `h`, or ends at it.
-    pub(super) h_segment: *const Segment<T>,
-    /// Lowest rank not finished.
-    pub(super) h: u64,
-    pub(super) h_end: u64,
+    pub(super) in_bytes: u64,
     /// Ranks below it are known to be published.
     pub(super) seen: u64,
-    pub(super) in_flight: u64,
-    pub(super) in_bytes: u64,
-    /// Messages finished, and their bytes.
+    /// Messages finished.
     pub(super) finished: u64,
+    /// Holds rank `h`, or ends at it.
+    pub(super) h_segment: *const Segment<T>,
     pub(super) finished_bytes: u64,
+    pub(super) h_end: u64,
+    /// Lowest rank not finished.
+    pub(super) h: u64,
     /// Ready messages below `k`.
     pub(super) again: u64,
+    pub(super) version: u64,
     /// Finished messages at or above `k`.
     pub(super) above: u64,
-    pub(super) version: u64,
     pub(super) list: Vec<Place<T>>,
 }
 
@@ -96,8 +102,30 @@ impl<T> LaneState<T> {
 
 impl<T> Window<T> {
     /// Moves the lowest `n` ready messages to in flight.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lane_take<'b>(
+        &'b self,
+        state: &'b mut LaneState<T>,
+        n: usize,
+        now_ms: i64,
+    ) -> Result<Batch<'b, T>, Refusal> {
+        let slot = (state.k % SLOTS) as usize;
+        let here = (n as u64).min(SLOTS) + state.k <= state.k_end.min(state.seen);
+        if state.is_spread() || !here || n == 0 || n > SLOTS as usize {
+            return self.lane_take_slow(state, n, now_ms);
+        }
+        let first = Place { segment: state.k_segment, slot };
+        let bytes = first.segment().lend_run(slot, n);
+        match self.take_run(state, n as u64, bytes, now_ms) {
+            Ok(()) => Ok(Batch::run(first, n)),
+            Err(word) => Err(self.not_taken(first, n, word)),
+        }
+    }
+
+    /// As `lane_take`, for what lies in several segments, is not known to be published, or is
+    /// spread.
+    #[inline(never)]
+    fn lane_take_slow<'b>(
         &'b self,
         state: &'b mut LaneState<T>,
         n: usize,
@@ -115,7 +143,7 @@ impl<T> Window<T> {
                 self.lane_may_take()?;
                 return match self.lane_idle(state) {
                     Ok(()) => Err(Refusal::Empty),
-                    Err(()) => self.lane_take(state, n, now_ms),
+                    Err(()) => self.lane_take_slow(state, n, now_ms),
                 };
             }
         }
@@ -127,44 +155,65 @@ impl<T> Window<T> {
         let (mut at, mut bytes) = (first, 0_u64);
         let mut left = taken as usize;
         loop {
-            let segment = at.segment();
-            let end = (at.slot + left).min(SLOTS as usize);
-            for slot in at.slot..end {
-                // ORDERING: Relaxed — ranks from `k` on are the pass holder's, until the swap below hands them to the
-                // closer's read-modify-writes. Model: take_close
-                let meta = Meta(segment.meta[slot].load(Ordering::Relaxed));
-                let lent = meta.with_state(State::InFlight).with_loans(1).with_next_delivery();
-                segment.meta[slot].store(lent.0, Ordering::Relaxed);
-                bytes += u64::from(segment.size(slot));
-            }
-            left -= end - at.slot;
+            let run = left.min(SLOTS as usize - at.slot);
+            bytes += at.segment().lend_run(at.slot, run);
+            left -= run;
             if left == 0 {
                 break;
             }
-            at = Place { segment: segment.next(), slot: 0 };
+            at = Place { segment: at.segment().next(), slot: 0 };
         }
-        let expected = words::consume(state.k, state.version, false);
-        // ORDERING: Release — a closer that acquires the word sees the state words. Relaxed failure: only flags differ.
-        // Model: take_close
-        let success = ordering("take_relaxed", Ordering::Release, Ordering::Relaxed);
-        if let Err(now) = self.take.consume.compare_exchange(
-            expected,
-            words::with_rank(expected, state.k + taken),
-            success,
-            Ordering::Relaxed,
-        ) {
-            return Err(self.no_take(now));
+        if let Err(word) = self.take_run(state, taken, bytes, now_ms) {
+            return Err(self.not_taken(first, taken as usize, word));
         }
-        state.k += taken;
         if !std::ptr::eq(at.segment, state.k_segment) {
             state.k_segment = at.segment;
             state.k_end = at.segment().pinned_base() + SLOTS;
         }
+        Ok(Batch::run(first, taken as usize))
+    }
+
+    /// The step of a take: the ranks `[k, k + taken)`, whose state words are written.
+    #[inline(always)]
+    fn take_run(
+        &self,
+        state: &mut LaneState<T>,
+        taken: u64,
+        bytes: u64,
+        now_ms: i64,
+    ) -> Result<(), u64> {
+        let expected = words::consume(state.k, state.version, false);
+        // ORDERING: Release — a closer that acquires the word sees the state words. Relaxed
+        // failure: only flags differ. Model: take_close
+        let success = ordering("take_relaxed", Ordering::Release, Ordering::Relaxed);
+        // ORDERING: as said above.
+        self.take.consume.compare_exchange(
+            expected,
+            expected + taken,
+            success,
+            Ordering::Relaxed,
+        )?;
+        state.k += taken;
         state.in_flight += taken;
         state.in_bytes += bytes;
         // ORDERING: Relaxed — a gauge.
         self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);
-        Ok(Batch::run(first, taken as usize))
+        Ok(())
+    }
+
+    /// A take that found the queue stopped or closed: its state words go back, unless the closer
+    /// has them.
+    #[cold]
+    fn not_taken(&self, mut at: Place<T>, taken: usize, word: u64) -> Refusal {
+        let refusal = self.no_take(word);
+        let mut left = if refusal == Refusal::Stopped { taken } else { 0 };
+        while left > 0 {
+            let run = left.min(SLOTS as usize - at.slot);
+            at.segment().unlend_run(at.slot, run);
+            left -= run;
+            at = Place { segment: at.segment().next(), slot: 0 };
+        }
+        refusal
     }
 
     pub(super) fn lane_may_take(&self) -> Result<(), Refusal> {
@@ -260,14 +309,37 @@ impl<T> Window<T> {
     }
 
     /// Finishes everything in flight (W4).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lane_commit(
+        &self,
+        state: &mut LaneState<T>,
+        sink: impl Sink<T>,
+    ) -> Result<Committed, Refusal> {
+        let here = state.k < state.k_end.min(state.seen) && state.k < state.h_end;
+        if state.in_flight == 0 || state.is_spread() || !here || !sink.is_idle() {
+            return self.lane_commit_slow(state, sink);
+        }
+        // All within one segment, and the next message is known: one step, and some own words.
+        let next = Place { segment: state.k_segment, slot: (state.k % SLOTS) as usize };
+        let next = next.segment().offset(next.slot);
+        let Some(safe_offset) = self.raise_progress(next) else {
+            return self.lane_commit_slow(state, sink);
+        };
+        Ok(self.committed(state, safe_offset))
+    }
+
+    #[inline(never)]
+    fn lane_commit_slow(
         &self,
         state: &mut LaneState<T>,
         mut sink: impl Sink<T>,
     ) -> Result<Committed, Refusal> {
         if state.in_flight == 0 {
-            return if self.progress_closed() { Err(Refusal::Closed) } else { Ok(Committed::Nothing) };
+            return if self.progress_closed() {
+                Err(Refusal::Closed)
+            } else {
+                Ok(Committed::Nothing)
+            };
         }
         if state.is_spread() {
             return self.spread_commit(state, sink);
@@ -280,21 +352,28 @@ impl<T> Window<T> {
         if state.seen == state.k {
             safe_offset = self.look_again(state, state.k, safe_offset);
         }
-        let finished = state.in_flight;
         let from = (state.h_segment, state.h_end, state.h);
-        state.h = state.k;
-        state.finished += finished;
-        state.finished_bytes += state.in_bytes;
-        state.in_flight = 0;
-        state.in_bytes = 0;
-        self.tell(state, finished);
+        let committed = self.committed(state, safe_offset);
         if !sink.is_idle() {
             self.hand_out(from, state.h, &mut sink);
         }
         if state.h >= state.h_end {
             self.recycle(state);
         }
-        Ok(Committed::Finished { safe_offset, finished: finished as u32 })
+        Ok(committed)
+    }
+
+    /// What a compact commit leaves behind.
+    #[inline(always)]
+    fn committed(&self, state: &mut LaneState<T>, safe_offset: i64) -> Committed {
+        let finished = state.in_flight;
+        state.h = state.k;
+        state.finished += finished;
+        state.finished_bytes += state.in_bytes;
+        state.in_flight = 0;
+        state.in_bytes = 0;
+        self.tell(state);
+        Committed::Finished { safe_offset, finished: finished as u32 }
     }
 
     pub(super) fn progress_closed(&self) -> bool {
@@ -306,14 +385,19 @@ impl<T> Window<T> {
         closed
     }
 
-    /// The safe offset once everything below `rank` is finished: the next message's, or the pull offset (W3).
+    /// The safe offset once everything below `rank` is finished: the next message's, or the pull
+    /// offset (W3).
     #[inline(always)]
     pub(super) fn next_safe(&self, state: &mut LaneState<T>, rank: u64) -> i64 {
         if rank >= state.seen {
             if mutated("published_before_pull") {
                 state.seen = self.published();
                 crate::sync::hint::spin_loop();
-                return if rank < state.seen { self.offset_of(state, rank) } else { self.pull_offset() };
+                return if rank < state.seen {
+                    self.offset_of(state, rank)
+                } else {
+                    self.pull_offset()
+                };
             }
             // The pull offset first: whatever was published by then is seen by the second read.
             let pull = self.pull_offset();
@@ -333,7 +417,8 @@ impl<T> Window<T> {
             return here.segment().offset(here.slot);
         }
         let hint = if rank >= state.k_end && state.k_end > 0 {
-            // SAFETY: `k_segment` is set once `k_end` is above 0, and segments live as long as the window.
+            // SAFETY: `k_segment` is set once `k_end` is above 0, and segments live as long as the
+            // window.
             At { segment: unsafe { &*state.k_segment }, base: state.k_end - SLOTS }
         } else {
             state.h_at()
@@ -358,8 +443,8 @@ impl<T> Window<T> {
                 self.progress.swap(to as u64, Ordering::AcqRel);
                 return Some(to);
             }
-            // ORDERING: AcqRel — Release: who reads the safe offset sees what finished below it; Acquire: continues the
-            // chain of earlier moves. Models: commit_close, commit_snapshot
+            // ORDERING: AcqRel — Release: who reads the safe offset sees what finished below it;
+            // Acquire: continues the chain of earlier moves. Models: commit_close, commit_snapshot
             let success = ordering("progress_relaxed", Ordering::AcqRel, Ordering::Relaxed);
             match self.progress.compare_exchange(word, to as u64, success, Ordering::Relaxed) {
                 Ok(_) => return Some(to),
@@ -368,14 +453,15 @@ impl<T> Window<T> {
         }
     }
 
-    /// After the safe offset was set to a pull offset: that may have moved unseen (`advance`, a put above a gap), and
-    /// its mover may have missed ours. Whoever comes second sees the other.
+    /// After the safe offset was set to a pull offset: that may have moved unseen (`advance`, a put
+    /// above a gap), and its mover may have missed ours. Whoever comes second sees the other.
     #[inline(never)]
     pub(super) fn look_again(&self, state: &mut LaneState<T>, rank: u64, set: i64) -> i64 {
         if mutated("commit_no_look_again") {
             return set;
         }
-        // ORDERING: SeqCst fence — pairs with those in `put::advance` and `put::carry_over_gap`. Model: advance_commit
+        // ORDERING: SeqCst fence — pairs with those in `put::advance` and `put::carry_over_gap`.
+        // Model: advance_commit
         if !mutated("commit_no_fence") {
             fence(Ordering::SeqCst);
         }
@@ -387,7 +473,12 @@ impl<T> Window<T> {
         let mut word = self.progress.load(Ordering::Relaxed);
         while word & CLOSED == 0 && words::offset(word) < next {
             // ORDERING: AcqRel — as `raise_progress`.
-            match self.progress.compare_exchange(word, next as u64, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.progress.compare_exchange(
+                word,
+                next as u64,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return next,
                 Err(now) => word = now,
             }
@@ -395,14 +486,14 @@ impl<T> Window<T> {
         set
     }
 
-    /// Publishes the tally of the lane.
+    /// Publishes the tally of the lane. What it finishes it releases at once; `released` counts the
+    /// others.
     #[inline(always)]
-    pub(super) fn tell(&self, state: &LaneState<T>, released: u64) {
+    pub(super) fn tell(&self, state: &LaneState<T>) {
         let tally = &self.tallies[0];
         // ORDERING: Release — pairs with `finished` and `bytes`. Model: reads_bounds
         tally.bytes.store(state.finished_bytes, Ordering::Release);
         tally.count.store(state.finished, Ordering::Release);
-        Self::add_released(tally, released);
     }
 
     /// Moves out the payloads of the finished ranks `[from, to)`; `end` is where `segment` ends.
@@ -418,7 +509,8 @@ impl<T> Window<T> {
                 end += SLOTS;
             }
             let place = Place { segment, slot: (rank % SLOTS) as usize };
-            // SAFETY: in flight until the caller's commit, which won; the loan is the caller's and over.
+            // SAFETY: in flight until the caller's commit, which won; the loan is the caller's and
+            // over.
             let payload = unsafe { place.segment().take_payload(place.slot) };
             sink.give(place.segment().offset(place.slot), payload);
         }
@@ -463,11 +555,10 @@ impl<T> Window<T> {
             self.spread_rollback(state, &mut sink)?;
             return Ok(rolled);
         }
-        self.set_consume(state.consume(state.k), state.consume(state.h))
-            .map_err(|()| {
-                self.lane_close(state, &mut sink);
-                Refusal::Closed
-            })?;
+        self.set_consume(state.consume(state.k), state.consume(state.h)).map_err(|()| {
+            self.lane_close(state, &mut sink);
+            Refusal::Closed
+        })?;
         state.k = state.h;
         state.k_segment = state.h_segment;
         state.k_end = state.h_end;
@@ -480,9 +571,11 @@ impl<T> Window<T> {
     pub(super) fn set_consume(&self, from: u64, to: u64) -> Result<(), ()> {
         let mut stopped = 0;
         loop {
-            // ORDERING: AcqRel — as `lane_take`; Acquire, since after CLOSED we act on what the closer did.
+            // ORDERING: AcqRel — as `lane_take`; Acquire, since after CLOSED we act on what the
+            // closer did.
             // Models: rollback_observer, requeue_snapshot
             let success = ordering("consume_relaxed", Ordering::AcqRel, Ordering::Relaxed);
+            // ORDERING: as said above.
             match self.take.consume.compare_exchange(
                 from | stopped,
                 to | stopped,
@@ -508,14 +601,16 @@ impl<T> Window<T> {
         Batch::list(&state.list)
     }
 
-    /// The queue is closed: the loans of everything in flight end here, and their payloads with them.
+    /// The queue is closed: the loans of everything in flight end here, and their payloads with
+    /// them.
     pub(crate) fn lane_close(&self, state: &mut LaneState<T>, sink: &mut impl Sink<T>) {
         let mut released = 0;
         self.for_in_flight(state, |place, _| {
             let segment = place.segment();
             released += 1;
             if !sink.is_idle() {
-                // SAFETY: in flight, so lent to us, and the closer leaves what is lent to the lender.
+                // SAFETY: in flight, so lent to us, and the closer leaves what is lent to the
+                // lender.
                 let payload = unsafe { segment.take_payload(place.slot) };
                 sink.give(segment.offset(place.slot), payload);
             }

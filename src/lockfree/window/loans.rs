@@ -31,7 +31,8 @@ pub(super) struct Loan<T> {
     pub(super) delivery: u32,
 }
 
-/// The table. One delivery an offset, but for the rare message that came again while its older loan still runs.
+/// The table. One delivery an offset, but for the rare message that came again while its older loan
+/// still runs.
 pub(super) struct Loans<T> {
     newest: HashMap<i64, Loan<T>, BuildHasherDefault<OffsetHasher>>,
     older: Vec<(i64, Loan<T>)>,

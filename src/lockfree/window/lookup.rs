@@ -1,7 +1,8 @@
 //! Finding a segment by rank or a slot by offset, also as a late reader.
 //!
-//! Every step of a walk checks that the segment it stands on is still the one it meant; if not, the walk starts again
-//! from the head, which has then moved: lock-free. The index is asked only when the message is not near the head.
+//! Every step of a walk checks that the segment it stands on is still the one it meant; if not, the
+//! walk starts again from the head, which has then moved: lock-free. The index is asked only when
+//! the message is not near the head.
 
 use super::{SLOTS, Window, pack_head, unpack_head};
 use crate::config_consts::SEGMENT_SLOTS;
@@ -32,7 +33,8 @@ impl<'w, T> At<'w, T> {
         }
         // SAFETY: a link of a segment of this window, and segments are freed only with the window.
         let segment = unsafe { &*next };
-        (segment.base_rank()? == self.base + SLOTS).then_some(At { segment, base: self.base + SLOTS })
+        (segment.base_rank()? == self.base + SLOTS)
+            .then_some(At { segment, base: self.base + SLOTS })
     }
 }
 
@@ -43,21 +45,24 @@ impl<T> Window<T> {
     /// Visible messages are those with a rank below this.
     #[inline(always)]
     pub(super) fn published(&self) -> u64 {
-        // ORDERING: Acquire — pairs with the puller's Release: slots below the rank are seen. Model: put_take
-        let order = crate::sync::ordering("published_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        // ORDERING: Acquire — pairs with the puller's Release: slots below the rank are seen.
+        // Model: put_take
+        let order =
+            crate::sync::ordering("published_relaxed", Ordering::Acquire, Ordering::Relaxed);
         words::rank(self.front.publish.load(order))
     }
 
     /// The first segment that is not wholly finished; `None` before the first put.
     pub(super) fn head(&self) -> Option<At<'_, T>> {
         loop {
-            // ORDERING: Acquire — pairs with the Release of whoever moved it: the segment's base is seen.
+            // ORDERING: Acquire — pairs with the Release of whoever moved it: the segment's base is
+            // seen.
             let word = self.head.load(Ordering::Acquire);
             let (segment, tag) = unpack_head::<T>(word)?;
-            if let Some(base) = segment.base_rank() {
-                if pack_head(segment, base) >> 44 == tag {
-                    return Some(At { segment, base });
-                }
+            if let Some(base) = segment.base_rank()
+                && pack_head(segment, base) >> 44 == tag
+            {
+                return Some(At { segment, base });
             }
             crate::sync::hint::spin_loop();
         }
@@ -116,7 +121,9 @@ impl<T> Window<T> {
                     at = run;
                 }
                 match at.next() {
-                    Some(next) if next.base < published && next.segment.base_offset() <= offset => at = next,
+                    Some(next) if next.base < published && next.segment.base_offset() <= offset => {
+                        at = next
+                    }
                     _ => break,
                 }
             }
@@ -132,7 +139,8 @@ impl<T> Window<T> {
     fn run_of(&self, offset: i64) -> Option<At<'_, T>> {
         let run = self.index.floor(offset)?;
         let segment = std::ptr::with_exposed_provenance::<Segment<T>>(run.address);
-        // SAFETY: the index holds segments of this window only, which are freed only with the window.
+        // SAFETY: the index holds segments of this window only, which are freed only with the
+        // window.
         let segment = unsafe { &*segment };
         (segment.base_rank() == Some(run.base_rank)).then_some(At { segment, base: run.base_rank })
     }

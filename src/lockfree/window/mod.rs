@@ -1,12 +1,15 @@
-//! The ordered window: messages by ascending offset, put at one end, finished anywhere, safe offset at the other.
+//! The ordered window: messages by ascending offset, put at one end, finished anywhere, safe offset
+//! at the other.
 //!
 //! # When not to use
-//! Not a general map or queue: one puller, offsets that ascend from put to put, and every message finished in the end.
+//! Not a general map or queue: one puller, offsets that ascend from put to put,
+//! and every message finished in the end.
 //!
 //! # Structure
-//! Accepted messages are numbered by *rank* from 0. Rank `r` lives in the segment whose `base_rank` is
-//! `r` rounded down to the segment size; segments are linked in order. `head` is the first segment that is not
-//! wholly finished. The words are in [`words`](super::words), the slot state in [`meta`](super::meta).
+//! Accepted messages are numbered by *rank* from 0. Rank `r` lives in the segment whose
+//! `base_rank` is `r` rounded down to the segment size; segments are linked in order. `head` is the
+//! first segment that is not wholly finished. The words are in [`words`](super::words), the slot
+//! state in [`meta`](super::meta).
 //!
 //! ```text
 //!            head                 consume.rank          publish.rank
@@ -38,20 +41,24 @@
 //! | complete, claim, settle (crowd), per message | CAS of the slot's state word | complete_complete_one, complete_claim |
 //! | close | CAS of progress that sets CLOSED | commit_close |
 //!
-//! `close` sets its bit in pull, progress, consume and publish, in this order; whoever finds one of them set finishes the
-//! row before it answers CLOSED (`freeze`), so after one CLOSED answer nothing that starts later succeeds.
+//! `close` sets its bit in pull, progress, consume and publish, in this order; whoever finds one of
+//! them set finishes the row before it answers CLOSED (`freeze`), so after one CLOSED answer
+//! nothing that starts later succeeds.
 //!
 //! # Progress guarantee
-//! All verbs are lock-free; `count`, `bytes`, `safe_offset`, `pull_offset`, `is_closed` wait-free. No thread waits for
-//! another: a role that is taken answers busy, and a half-done transition is either invisible or can be read past.
+//! All verbs are lock-free; `count`, `bytes`, `safe_offset`, `pull_offset`,
+//! `is_closed` wait-free. No thread waits for another: a role that is taken answers busy, and a
+//! half-done transition is either invisible or can be read past.
 //!
 //! # Memory
-//! Segments are reused and freed with the window: at most (largest number outstanding / 64) + 2 of them, and in concurrent mode
-//! one more for each that a loan still pins. 24 bytes a message and no allocation in the steady state, but the index node of each 1024.
+//! Segments are reused and freed with the window: there are at most 2 more than the largest number
+//! outstanding needs, and in concurrent mode one more for each that a loan still pins. About 24
+//! bytes a message, and no allocation in the steady state but the index node of each 1024 messages.
 //!
-//! Source: after `ProcessQueue.java` (Apache RocketMQ 5.3), rebuilt; the segment list with published rank follows the ticket
-//! rings of the literature (Morrison and Afek, PPoPP 2013), the two-version records follow Lamport's "Concurrent
-//! reading and writing" (CACM 1977) as bounded by a version check.
+//! Source: after `ProcessQueue.java` (Apache RocketMQ 5.3), rebuilt; the segment list with
+//! published rank follows the ticket rings of the literature (Morrison and Afek, PPoPP 2013), the
+//! two-version records follow Lamport's "Concurrent reading and writing" (CACM 1977) as bounded by
+//! a version check.
 
 mod batch;
 mod close;
@@ -61,6 +68,7 @@ mod lane;
 mod loans;
 mod lookup;
 mod put;
+mod record;
 mod snapshot;
 mod spread;
 
@@ -84,7 +92,8 @@ use crate::types::{Config, Mode};
 
 pub(super) const SLOTS: u64 = SEGMENT_SLOTS as u64;
 
-/// What the puller publishes beside the rank; two of them, chosen by the parity of the publish word.
+/// What the puller publishes beside the rank; two of them, chosen by the parity of the publish
+/// word.
 struct PutRecord {
     bytes: AtomicU64,
     highest: AtomicI64,
@@ -139,7 +148,7 @@ pub(crate) struct Window<T> {
     take: CachePadded<Take>,
     progress: CachePadded<AtomicU64>,
     head: CachePadded<AtomicU64>,
-    records: CachePadded<[spread::LaneRecord; 2]>,
+    records: CachePadded<[record::LaneRecord; 2]>,
     tallies: Box<[CachePadded<Tally>]>,
     crowd: CachePadded<CrowdWords>,
     closer_released: AtomicU64,
@@ -180,8 +189,8 @@ impl<T> Window<T> {
             })
         };
         let tallies = boxed(places + 1, tally)?;
-        // Tokens of two queues, or of two generations, must not be mistaken for each other: their numbers start
-        // somewhere else.
+        // Tokens of two queues, or of two generations, must not be mistaken for each other: their
+        // numbers start somewhere else.
         let salt = (tallies.as_ptr().addr() as u64 ^ config.generation.rotate_left(32))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             >> 7;
@@ -198,7 +207,7 @@ impl<T> Window<T> {
             }),
             progress: CachePadded::new(AtomicU64::new(start)),
             head: CachePadded::new(AtomicU64::new(0)),
-            records: CachePadded::new([spread::LaneRecord::new(), spread::LaneRecord::new()]),
+            records: CachePadded::new([record::LaneRecord::new(), record::LaneRecord::new()]),
             tallies,
             crowd: CachePadded::new(CrowdWords {
                 again: AtomicU64::new(0),
@@ -231,8 +240,8 @@ impl<T> Window<T> {
 
     /// Messages finished. Read before the publish word, so that the difference errs upward.
     fn finished(&self) -> u64 {
-        // ORDERING: Acquire — pairs with the Release stores of the tallies: who reads a finish also reads
-        // the put that came before it. Model: reads_bounds
+        // ORDERING: Acquire — pairs with the Release stores of the tallies: who reads a finish also
+        // reads the put that came before it. Model: reads_bounds
         self.used_tallies().iter().map(|tally| tally.count.load(Ordering::Acquire)).sum()
     }
 
@@ -247,8 +256,8 @@ impl<T> Window<T> {
         // ORDERING: Acquire — as `finished`.
         let finished: u64 =
             self.used_tallies().iter().map(|tally| tally.bytes.load(Ordering::Acquire)).sum();
-        // ORDERING: Acquire — as `count`; the record was written before the word that names it, and later
-        // values only grow.
+        // ORDERING: Acquire — as `count`; the record was written before the word that names it, and
+        // later values only grow.
         let publish = self.front.publish.load(Ordering::Acquire);
         let put = self.front.records[words::put_record_of(publish)].bytes.load(Ordering::Relaxed);
         if publish & CLOSED != 0 { 0 } else { put.saturating_sub(finished) }
@@ -270,8 +279,8 @@ impl<T> Window<T> {
     }
 
     pub(crate) fn safe_offset(&self) -> i64 {
-        // ORDERING: Acquire — not behind an operation that returned before; whoever stores the offset elsewhere
-        // sees what made it safe.
+        // ORDERING: Acquire — not behind an operation that returned before; whoever stores the
+        // offset elsewhere sees what made it safe.
         words::offset(self.progress.load(Ordering::Acquire))
     }
 
@@ -299,7 +308,10 @@ impl<T> Window<T> {
         let released: u64 =
             self.used_tallies().iter().map(|tally| tally.released.load(Ordering::Acquire)).sum();
         let closer = self.closer_released.load(Ordering::Acquire);
-        words::rank(self.front.publish.load(Ordering::Acquire)).saturating_sub(released + closer)
+        // The lane releases what it finishes, and counts it once.
+        let lane = if self.concurrent { 0 } else { self.finished() };
+        words::rank(self.front.publish.load(Ordering::Acquire))
+            .saturating_sub(released + closer + lane)
     }
 
     /// Adds to a tally that only the caller writes.
@@ -322,9 +334,14 @@ impl<T> Window<T> {
         let number = self.crowd.member_number.fetch_add(1, Ordering::Relaxed) + 1;
         for (place, member) in self.members.iter().enumerate() {
             // ORDERING: Acquire — pairs with the Release in `leave`. Relaxed failure: try the next.
-            if member.owner.compare_exchange(0, number, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            if member
+                .owner
+                .compare_exchange(0, number, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+            {
                 let Some(role) = member.role.enter() else {
-                    // ORDERING: Release — gives the place back untouched. Its last handle is just leaving.
+                    // ORDERING: Release — gives the place back untouched. Its last handle is just
+                    // leaving.
                     member.owner.swap(0, Ordering::Release);
                     continue;
                 };

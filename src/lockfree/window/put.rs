@@ -1,9 +1,10 @@
 //! The puller's side: `put` and `advance`.
 //!
-//! Order of a put, which is what makes it safe (W3): the slots; then the put record of the other parity; then the
-//! publish word, which makes the batch visible as a whole and is the linearization point; only then the pull
-//! word. A finisher that finds nothing outstanding reads the pull word *before* the publish word, so an offset it
-//! takes from there never covers a message it did not see. Models: put_take, put_commit, put_complete.
+//! Order of a put, which is what makes it safe (W3): the slots; then the put record of the other
+//! parity; then the publish word, which makes the batch visible as a whole and is the linearization
+//! point; only then the pull word. A finisher that finds nothing outstanding reads the pull word
+//! *before* the publish word, so an offset it takes from there never covers a message it did not
+//! see. Models: put_take, put_commit, put_complete.
 
 use super::lookup::At;
 use super::{SLOTS, Window, pack_head};
@@ -30,6 +31,13 @@ pub(crate) struct PullerState<T> {
     run_left: u64,
     order: Vec<u32>,
     refused: Vec<(u32, RefusedBecause)>,
+}
+
+/// What a batch put into its slots.
+struct Filled {
+    first: i64,
+    highest: i64,
+    bytes: u64,
 }
 
 // SAFETY: `tail` points to a segment of the window this state belongs to.
@@ -64,11 +72,12 @@ impl<T> Window<T> {
         broker_max: Option<i64>,
         refused: impl FnMut(i64, T, RefusedBecause),
     ) -> Result<Put, PutError> {
-        // SAFETY: on Ok every payload was moved out, and the length is set to 0 below before anything can
-        // look; on Err nothing was moved. A panic in `refused` leaks instead of dropping twice, since the length goes first.
-        unsafe {
-            self.put_raw(state, batch.as_ptr(), batch.len(), now_ms, broker_max, || batch.set_len(0), refused)
-        }
+        let raw = (batch.as_ptr(), batch.len());
+        // SAFETY: shorter than before.
+        let moved = || unsafe { batch.set_len(0) };
+        // SAFETY: on Ok every payload was moved out, and `moved` sets the length to 0 before
+        // anything can look, also if `refused` panics; on Err nothing was moved.
+        unsafe { self.put_raw(state, raw, (now_ms, broker_max), moved, refused) }
     }
 
     /// As `put_raw`, for plain data.
@@ -83,23 +92,22 @@ impl<T> Window<T> {
     where
         T: Copy,
     {
+        let raw = (batch.as_ptr(), batch.len());
         // SAFETY: copying out of a slice of plain data.
-        unsafe { self.put_raw(state, batch.as_ptr(), batch.len(), now_ms, broker_max, || (), refused) }
+        unsafe { self.put_raw(state, raw, (now_ms, broker_max), || (), refused) }
     }
 
     /// Accepts a batch.
     ///
     /// # Safety
-    /// `batch` and `len` are a valid slice. When `moved` is called, all its payloads were or will be moved
-    /// out, and the caller must not use them again.
+    /// `batch` and `len` are a valid slice. When `moved` is called, all its payloads were
+    /// or will be moved out, and the caller must not use them again.
     #[inline(always)]
     unsafe fn put_raw(
         &self,
         state: &mut PullerState<T>,
-        batch: *const Incoming<T>,
-        len: usize,
-        now_ms: i64,
-        broker_max: Option<i64>,
+        (batch, len): (*const Incoming<T>, usize),
+        (now_ms, broker_max): (i64, Option<i64>),
         moved: impl FnOnce(),
         refused: impl FnMut(i64, T, RefusedBecause),
     ) -> Result<Put, PutError> {
@@ -122,58 +130,34 @@ impl<T> Window<T> {
                 return Err(PutError::NoMemory);
             }
         }
-        let at = |position: usize, state: &PullerState<T>| {
-            if fast { position } else { state.order[position] as usize }
-        };
-        let (mut first, mut bytes, mut rank) = (0, 0_u64, state.rank);
-        let mut highest = state.highest;
-        for position in 0..accepted {
-            // SAFETY: in range of the slice (caller); the payload is moved once, since `order` has no index twice,
-            // and if the publish word turns out closed below, the slot is never published and never released.
-            let message = unsafe { batch.add(at(position, state)).read() };
-            if rank == state.tail_end {
-                self.grow(state, rank, message.offset);
-            }
-            // SAFETY: `tail` is the segment that holds `rank`; segments live as long as the window.
-            let tail = unsafe { &*state.tail };
-            let slot = (rank % SLOTS) as usize;
-            if position == 0 {
-                first = message.offset;
-            }
-            if position == 0 || slot == 0 {
-                tail.stamp(slot, now_ms);
-            }
-            highest = message.offset;
-            bytes += u64::from(message.size);
-            let attempts = message.attempts.min(255) as u8;
-            // SAFETY: above the published rank, so the slot is ours, and its last payload is gone.
-            unsafe { tail.fill(slot, message.offset, message.payload, message.size, attempts) };
-            rank += 1;
-        }
-        let batch_last = if len == 0 {
-            None
+        let before = (state.next, state.highest);
+        let filled = if fast {
+            // SAFETY: as for this function: each payload is moved once, to a slot not yet
+            // published.
+            unsafe { self.fill(state, batch, accepted, now_ms, |_, position| position) }
         } else {
-            // SAFETY: in range; the offset is plain data, still there after the payload was moved.
-            Some(unsafe { (*batch.add(len - 1)).offset })
+            let order = |state: &PullerState<T>, position: usize| state.order[position] as usize;
+            // SAFETY: as above; `order` has no index twice.
+            unsafe { self.fill(state, batch, accepted, now_ms, order) }
         };
-        if let (Some(max), Some(last)) = (broker_max, batch_last)
-            && max.wrapping_sub(last) > 0
-        {
-            state.lag = max.wrapping_sub(last);
+        if let Some(max) = broker_max.filter(|_| len > 0) {
+            // SAFETY: in range of the slice.
+            let last = unsafe { batch.add(len - 1) };
+            // SAFETY: plain data, still there after the payload was moved.
+            note_lag(state, max, unsafe { (*last).offset });
         }
         // ORDERING: Relaxed — a gauge.
         self.front.last_pull_ms.store(now_ms, Ordering::Relaxed);
-        let schedule = self.publish(state, rank, highest, state.bytes + bytes)?;
+        let schedule = self.publish(state, end, filled.highest, state.bytes + filled.bytes)?;
         moved();
-        let (old_next, old_highest) = (state.next, state.highest);
-        state.rank = rank;
-        state.highest = highest;
-        state.bytes += bytes;
+        state.rank = end;
+        state.highest = filled.highest;
+        state.bytes += filled.bytes;
         if accepted > 0 {
-            state.next = highest + 1;
+            state.next = filled.highest + 1;
             self.raise_pull(state.next, true);
-            if first > old_next {
-                self.carry_over_gap(old_highest, first);
+            if filled.first > before.0 {
+                self.carry_over_gap(before.1, filled.first);
             }
         }
         let mut put = Put { accepted: accepted as u32, schedule, ..Put::default() };
@@ -182,6 +166,56 @@ impl<T> Window<T> {
             unsafe { hand_out_refused(state, batch, &mut put, refused) };
         }
         Ok(put)
+    }
+
+    /// Writes the accepted messages into slots that are not published yet.
+    ///
+    /// # Safety
+    /// As `put_raw`. If the publish word turns out closed afterwards, the slots are never
+    /// published and never released.
+    #[inline(always)]
+    unsafe fn fill(
+        &self,
+        state: &mut PullerState<T>,
+        batch: *const Incoming<T>,
+        accepted: usize,
+        now_ms: i64,
+        index: impl Fn(&PullerState<T>, usize) -> usize,
+    ) -> Filled {
+        let mut filled = Filled { first: 0, highest: state.highest, bytes: 0 };
+        let (mut position, mut rank) = (0, state.rank);
+        while position < accepted {
+            // SAFETY: in range of the slice (caller).
+            let next = unsafe { batch.add(index(state, position)) };
+            // SAFETY: a message that is still there.
+            let offset = unsafe { (*next).offset };
+            if rank == state.tail_end {
+                self.grow(state, rank, offset);
+            }
+            if position == 0 {
+                filled.first = offset;
+            }
+            // SAFETY: `tail` is the segment that holds `rank`; segments live as long as the window.
+            let tail = unsafe { &*state.tail };
+            let slot = (rank % SLOTS) as usize;
+            tail.stamp(slot, now_ms);
+            let of_segment = (tail.seq(), tail.base_offset());
+            let run = (accepted - position).min((state.tail_end - rank) as usize);
+            for step in 0..run {
+                // SAFETY: in range of the slice (caller).
+                let message = unsafe { batch.add(index(state, position + step)) };
+                // SAFETY: moved once (caller).
+                let message = unsafe { message.read() };
+                filled.highest = message.offset;
+                filled.bytes += u64::from(message.size);
+                // SAFETY: above the published rank, so the slot is ours, and its last payload is
+                // gone.
+                unsafe { tail.fill(slot + step, message, of_segment) };
+            }
+            position += run;
+            rank += run as u64;
+        }
+        filled
     }
 
     /// The flags of the publish word.
@@ -228,13 +262,15 @@ impl<T> Window<T> {
             self.raise_pull(highest + 1, true);
         }
         if rank == state.rank {
-            // Nothing accepted: no new parity, but the lag may be news, and somebody may have to be told.
+            // Nothing accepted: no new parity, but the lag may be news, and somebody may have to be
+            // told.
             // ORDERING: Relaxed — a gauge.
             self.front.records[words::put_record_of(word)].lag.store(state.lag, Ordering::Relaxed);
             return self.schedule_if_ready();
         }
         let record = &self.front.records[words::put_record_of(word ^ PARITY)];
-        // ORDERING: Relaxed — published by the compare-and-swap; no reader of the current parity looks here.
+        // ORDERING: Relaxed — published by the compare-and-swap; no reader of the current parity
+        // looks here.
         record.bytes.store(bytes, Ordering::Relaxed);
         record.highest.store(highest, Ordering::Relaxed);
         record.lag.store(state.lag, Ordering::Relaxed);
@@ -244,9 +280,10 @@ impl<T> Window<T> {
             }
             let schedule = if self.concurrent { 0 } else { SCHEDULED };
             let next = words::with_rank(word ^ PARITY, rank) | schedule;
-            // ORDERING: Release — makes slots and record visible to whoever acquires the word; AcqRel as `close`
-            // may follow. Models: put_take, put_close
-            let success = crate::sync::ordering("publish_relaxed", Ordering::AcqRel, Ordering::Relaxed);
+            // ORDERING: Release — makes slots and record visible to whoever acquires the word;
+            // AcqRel as `close` may follow. Models: put_take, put_close
+            let success =
+                crate::sync::ordering("publish_relaxed", Ordering::AcqRel, Ordering::Relaxed);
             match self.front.publish.compare_exchange(word, next, success, Ordering::Relaxed) {
                 Ok(_) => return Ok(!self.concurrent && word & SCHEDULED == 0),
                 Err(now) => word = now,
@@ -279,7 +316,8 @@ impl<T> Window<T> {
         }
     }
 
-    /// Raises the pull word; false if it was closed before. A put that is published raises it also then.
+    /// Raises the pull word; false if it was closed before. A put that is published raises it also
+    /// then.
     #[inline(always)]
     fn raise_pull(&self, next: i64, published: bool) -> bool {
         // ORDERING: Relaxed — only the puller changes the offset.
@@ -288,9 +326,10 @@ impl<T> Window<T> {
             if word & CLOSED != 0 && !published {
                 return false;
             }
-            // ORDERING: Release — who acquires this offset also sees the messages below it, which were published
-            // before. Model: put_commit
-            let success = crate::sync::ordering("pull_relaxed", Ordering::Release, Ordering::Relaxed);
+            // ORDERING: Release — who acquires this offset also sees the messages below it, which
+            // were published before. Model: put_commit
+            let success =
+                crate::sync::ordering("pull_relaxed", Ordering::Release, Ordering::Relaxed);
             let to = next as u64 | word & CLOSED;
             match self.front.pull.compare_exchange(word, to, success, Ordering::Relaxed) {
                 Ok(_) => return true,
@@ -302,17 +341,24 @@ impl<T> Window<T> {
     /// The queue was empty up to a gap: the safe offset goes on to the first message (W3 at rest).
     #[cold]
     fn carry_over_gap(&self, old_highest: i64, first: i64) {
-        // ORDERING: SeqCst fence — pairs with the one in `lane::look_again` and `crowd::settle_progress`: either
-        // the finisher sees the new pull word, or we see its progress. Model: put_gap_commit
+        // ORDERING: SeqCst fence — pairs with the one in `lane::look_again` and
+        // `crowd::settle_progress`: either the finisher sees the new pull word, or we see its
+        // progress. Model: put_gap_commit
         if !mutated("gap_no_fence") {
             fence(Ordering::SeqCst);
         }
         // ORDERING: Relaxed — the compare-and-swap decides.
         let mut word = self.progress.load(Ordering::Relaxed);
         // Everything before this batch is finished exactly if the safe offset is above it.
-        while word & CLOSED == 0 && words::offset(word) > old_highest && words::offset(word) < first {
+        while word & CLOSED == 0 && words::offset(word) > old_highest && words::offset(word) < first
+        {
             // ORDERING: AcqRel — as every move of the safe offset.
-            match self.progress.compare_exchange(word, first as u64, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.progress.compare_exchange(
+                word,
+                first as u64,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
@@ -346,7 +392,8 @@ impl<T> Window<T> {
         state.tail_end = rank + SLOTS;
     }
 
-    /// The slow path of `put`: which messages are accepted, in what order, and why the others are not.
+    /// The slow path of `put`: which messages are accepted, in what order, and why the others are
+    /// not.
     #[cold]
     fn sort_out(&self, state: &mut PullerState<T>, batch: &[Incoming<T>]) {
         state.order.clear();
@@ -386,7 +433,8 @@ impl<T> Window<T> {
         if self.concurrent {
             return segment.load_meta(slot).state() != State::Done;
         }
-        // ORDERING: Acquire — the lane's bits; a message just being finished may be told either way.
+        // ORDERING: Acquire — the lane's bits; a message just being finished may be told either
+        // way.
         segment.done.load(Ordering::Acquire) & (1 << slot) == 0
     }
 
@@ -414,7 +462,8 @@ impl<T> Window<T> {
             return Err(PutError::Refused(Refusal::Closed));
         }
         state.next = next;
-        // ORDERING: SeqCst fence — pairs with `lane::look_again` and `crowd::settle_progress`. Model: advance_commit
+        // ORDERING: SeqCst fence — pairs with `lane::look_again` and `crowd::settle_progress`.
+        // Model: advance_commit
         if !mutated("advance_no_fence") {
             fence(Ordering::SeqCst);
         }
@@ -427,11 +476,24 @@ impl<T> Window<T> {
                 return Ok(Advanced { safe_offset: None });
             }
             // ORDERING: AcqRel — as every move of the safe offset.
-            match self.progress.compare_exchange(word, next as u64, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.progress.compare_exchange(
+                word,
+                next as u64,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return Ok(Advanced { safe_offset: Some(next) }),
                 Err(now) => word = now,
             }
         }
+    }
+}
+
+/// Upstream's `msgAccCnt`: kept if it is not positive.
+fn note_lag<T>(state: &mut PullerState<T>, broker_max: i64, batch_last: i64) {
+    let lag = broker_max.wrapping_sub(batch_last);
+    if lag > 0 {
+        state.lag = lag;
     }
 }
 
@@ -472,8 +534,10 @@ unsafe fn hand_out_refused<T>(
             RefusedBecause::Duplicate => put.duplicate += 1,
             RefusedBecause::Stale => put.stale += 1,
         }
-        // SAFETY: in range, and not moved before (caller).
-        let message = unsafe { batch.add(*index as usize).read() };
+        // SAFETY: in range (caller).
+        let message = unsafe { batch.add(*index as usize) };
+        // SAFETY: not moved before (caller).
+        let message = unsafe { message.read() };
         refused(message.offset, message.payload, *because);
     }
 }

@@ -1,16 +1,18 @@
 //! One consistent cut, by reading twice.
 //!
-//! All words a cut is made of are read, and then read again. All but the consume word (lane) only ever grow, or carry a number that
-//! does; so if both readings agree, every word had its value at the moment the consume word was read the
-//! second time. A writer stopped anywhere leaves words that agree; a reader tries again only if
-//! somebody made a step: lock-free. Nothing here writes anything.
+//! All words a cut is made of are read, and then read again. All but the consume word (lane) only
+//! ever grow, or carry a number that does; so if both readings agree, every word had its value at
+//! the moment the consume word was read the second time. A writer stopped anywhere leaves words
+//! that agree; a reader tries again only if somebody made a step: lock-free. Nothing here writes
+//! anything.
 //!
-//! In the lane the rank of the lowest outstanding message is that of the first one at or above the safe offset, so a commit
-//! whose tally is not told yet is already seen as a whole (`lane`); in a spread state the record says it (`spread`).
+//! In the lane the rank of the lowest outstanding message is that of the first one at or above the
+//! safe offset, so a commit whose tally is not told yet is already seen as a whole (`lane`); in a
+//! spread state the record says it (`spread`).
 //!
 //! Models: commit_snapshot, rollback_observer, requeue_snapshot, late_reader.
 
-use super::spread::Cut;
+use super::record::Cut;
 use super::{SLOTS, Window};
 use crate::lockfree::meta::{State, seq_of};
 use crate::lockfree::words::{self, CLOSED, SCHEDULED, SPREAD};
@@ -65,7 +67,8 @@ impl<T> Window<T> {
             let words = self.words();
             let record = &self.front.records[words::put_record_of(words.publish)];
             let mut cut = Snapshot {
-                // ORDERING: Relaxed — checked by the second reading; the times are gauges of their own.
+                // ORDERING: Relaxed — checked by the second reading; the times are gauges of their
+                // own.
                 highest_put: record.highest.load(Ordering::Relaxed),
                 lag: record.lag.load(Ordering::Relaxed),
                 bytes: record.bytes.load(Ordering::Relaxed),
@@ -86,8 +89,8 @@ impl<T> Window<T> {
             } else {
                 self.cut_lane(&words, &mut cut, now_ms)
             };
-            // ORDERING: Acquire fence — what was read above is not older than the first reading, and the second is not
-            // older than that. Model: commit_snapshot
+            // ORDERING: Acquire fence — what was read above is not older than the first reading,
+            // and the second is not older than that. Model: commit_snapshot
             fence(Ordering::Acquire);
             if filled.is_some()
                 && (crate::sync::mutated("snapshot_no_recheck") || self.words() == words)
@@ -160,7 +163,13 @@ impl<T> Window<T> {
         self.cut_oldest(lowest, published, cut, now_ms)
     }
 
-    fn cut_oldest(&self, lowest: u64, published: u64, cut: &mut Snapshot, now_ms: i64) -> Option<()> {
+    fn cut_oldest(
+        &self,
+        lowest: u64,
+        published: u64,
+        cut: &mut Snapshot,
+        now_ms: i64,
+    ) -> Option<()> {
         if cut.count > 0 && lowest < published {
             cut.oldest_offset = Some(self.offset_at(lowest)?);
             cut.oldest_age_ms = self.age(lowest, now_ms)?;
@@ -170,13 +179,10 @@ impl<T> Window<T> {
 
     /// The record that holds, given that a step may have been decided by the progress word only.
     fn record_for(&self, words: &Words, safe: i64) -> Cut {
-        let k = words::rank(words.consume);
-        let current = self.records[words::record_of(words.consume)].read(k);
-        if safe <= current.lowest || current.lowest == i64::MAX {
-            return current;
-        }
-        let next = &self.records[1 - words::record_of(words.consume)];
-        next.read(k)
+        let index = words::record_of(words.consume);
+        let current = self.records[index].read();
+        let decided = safe > current.lowest && current.lowest != i64::MAX;
+        if decided { self.records[1 - index].read() } else { current }
     }
 
     fn cut_spread(&self, record: &Cut, published: u64, cut: &mut Snapshot) -> Option<()> {
@@ -212,7 +218,8 @@ impl<T> Window<T> {
         Some(sum)
     }
 
-    /// Reads every state word between the head and the consume rank, twice, as they are not counted anywhere.
+    /// Reads every state word between the head and the consume rank, twice, as they are not counted
+    /// anywhere.
     fn cut_crowd(&self, words: &Words, cut: &mut Snapshot, now_ms: i64) -> Option<()> {
         let published = words::rank(words.publish);
         let k = words::rank(words.consume).min(published);
@@ -235,10 +242,13 @@ impl<T> Window<T> {
             bytes += size;
             lowest = lowest.or(Some(rank));
         })?;
+        // ORDERING: Acquire fence — the second reading is not older than the first.
         fence(Ordering::Acquire);
         let mut again = seen.iter();
         let mut same = true;
-        self.read_metas(from, k.max(early), |_, _, _, _, word| same &= again.next() == Some(&word))?;
+        self.read_metas(from, k.max(early), |_, _, _, _, word| {
+            same &= again.next() == Some(&word)
+        })?;
         // ORDERING: Acquire — an early finish meanwhile lies outside what was read.
         let calm = self.crowd.early.load(Ordering::Acquire).min(published) == early;
         if !same || !calm {
@@ -253,7 +263,8 @@ impl<T> Window<T> {
         }
         cut.count = ready.count + lent.count + claimed.count;
         (cut.cached_count, cut.cached_min, cut.cached_max) = (ready.count, ready.min, ready.max);
-        (cut.in_flight_count, cut.in_flight_min, cut.in_flight_max) = (lent.count, lent.min, lent.max);
+        (cut.in_flight_count, cut.in_flight_min, cut.in_flight_max) =
+            (lent.count, lent.min, lent.max);
         cut.claimed_count = claimed.count;
         cut.bytes = if words.finished == published - cut.count {
             cut.bytes.wrapping_sub(words.bytes)
@@ -288,7 +299,9 @@ impl<T> Window<T> {
     pub(crate) fn contains(&self, offset: i64) -> bool {
         loop {
             let words = self.words();
-            if (words.publish | words.progress) & CLOSED != 0 || offset < words::offset(words.progress) {
+            if (words.publish | words.progress) & CLOSED != 0
+                || offset < words::offset(words.progress)
+            {
                 return false;
             }
             let Some((at, slot)) = self.find(offset) else { return false };

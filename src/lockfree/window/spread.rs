@@ -1,146 +1,35 @@
 //! The exclusive consumer's side when ready, in flight and finished messages are mixed.
 //!
-//! Per segment there are two words of bits, written by the pass holder only: `done` (finished) and `again` (ready, below
-//! `k`). In `[h, k)` a message is finished, ready again, or else in flight; from `k` on it is finished or else
-//! ready. What readers need of it is summed up in a *record*; there are two, and the version in the consume word says
-//! which one holds. Every step writes the other record first and then makes it the current one:
+//! Per segment there are two words of bits, written by the pass holder only: `done` (finished) and
+//! `again` (ready, below `k`). In `[h, k)` a message is finished, ready again, or else in flight;
+//! from `k` on it is finished or else ready. What readers need of it is summed up in a *record*;
+//! there are two, and the version in the consume word says which one holds. Every step writes the
+//! other record first and then makes it the current one:
 //!
 //! - a step that does not move the safe offset: by the compare-and-swap of the consume word;
-//! - a step that moves it (commit, complete of the lowest): by the compare-and-swap of the progress word. Until
-//!   the consume word follows, a reader that finds the safe offset above the current record's lowest message takes the other record.
+//! - a step that moves it (commit, complete of the lowest): by the compare-and-swap of the progress
+//!   word. Until the consume word follows, a reader that finds the safe offset above the current
+//!   record's lowest message takes the other record.
 //!
-//! Against close, which may pass at any time, the slots of `[h, k)` are settled one by one: a loan is set before the step and
-//! ended after it, each by a read-modify-write, and whoever ends the last one of a dead message releases it.
-//! The steps cost time linear in `k - h`; they are the exception (a batch of which some are retried).
+//! Against close, which may pass at any time, the slots of `[h, k)` are settled one by one: a loan
+//! is set before the step and ended after it, each by a read-modify-write, and whoever ends the
+//! last one of a dead message releases it. The steps cost time linear in `k - h`; they are the
+//! exception (a batch of which some are retried).
 //! Models: requeue_snapshot, requeue_close, complete_lane_close.
 
 use super::batch::{Batch, Place, Sink};
 use super::lane::LaneState;
+use super::record::Cut;
 use super::{SLOTS, Window};
-use crate::lockfree::meta::{Meta, State};
+use crate::lockfree::meta::State;
 use crate::lockfree::words::{self, SPREAD};
-use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
+use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::types::{Committed, Completed, Outcome, Refusal, Requeued, Target};
-
-/// What the consume word alone cannot say.
-pub(super) struct LaneRecord {
-    version: AtomicU64,
-    finished: AtomicU64,
-    bytes: AtomicU64,
-    in_count: AtomicU64,
-    in_min: AtomicI64,
-    in_max: AtomicI64,
-    again_count: AtomicU64,
-    again_min: AtomicI64,
-    again_max: AtomicI64,
-    above: AtomicU64,
-    fresh: AtomicU64,
-    seen: AtomicU64,
-    top: AtomicI64,
-    lowest: AtomicI64,
-}
-
-/// The same, read.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct Cut {
-    pub version: u64,
-    /// Messages finished, and their bytes.
-    pub finished: u64,
-    pub bytes: u64,
-    pub in_count: u64,
-    pub in_min: i64,
-    pub in_max: i64,
-    pub again_count: u64,
-    pub again_min: i64,
-    pub again_max: i64,
-    /// Finished at or above `k`.
-    pub above: u64,
-    /// First rank at or above `k` that is not finished.
-    pub fresh: u64,
-    /// Ranks below it were looked at for `top`.
-    pub seen: u64,
-    /// Highest ready offset at or above `k` and below `seen`, if anything is finished there.
-    pub top: i64,
-    /// Lowest outstanding offset below `k`, `i64::MAX` if none.
-    pub lowest: i64,
-    pub k: u64,
-}
-
-impl LaneRecord {
-    pub(super) fn new() -> Self {
-        let word = || AtomicU64::new(0);
-        let offset = || AtomicI64::new(0);
-        Self {
-            version: word(),
-            finished: word(),
-            bytes: word(),
-            in_count: word(),
-            in_min: offset(),
-            in_max: offset(),
-            again_count: word(),
-            again_min: offset(),
-            again_max: offset(),
-            above: word(),
-            fresh: word(),
-            seen: word(),
-            top: offset(),
-            lowest: offset(),
-        }
-    }
-
-    fn write(&self, cut: &Cut) {
-        // ORDERING: Release fence, then Relaxed — who reads a word of this version also sees that the version before
-        // the last is over. Published by the consume or progress word. Model: requeue_snapshot
-        if !crate::sync::mutated("record_no_fence") {
-            fence(Ordering::Release);
-        }
-        self.version.store(cut.version, Ordering::Relaxed);
-        self.finished.store(cut.finished, Ordering::Relaxed);
-        self.bytes.store(cut.bytes, Ordering::Relaxed);
-        self.in_count.store(cut.in_count, Ordering::Relaxed);
-        // ORDERING: Relaxed — as above.
-        self.in_min.store(cut.in_min, Ordering::Relaxed);
-        self.in_max.store(cut.in_max, Ordering::Relaxed);
-        self.again_count.store(cut.again_count, Ordering::Relaxed);
-        self.again_min.store(cut.again_min, Ordering::Relaxed);
-        self.again_max.store(cut.again_max, Ordering::Relaxed);
-        // ORDERING: Relaxed — as above.
-        self.above.store(cut.above, Ordering::Relaxed);
-        self.fresh.store(cut.fresh, Ordering::Relaxed);
-        self.seen.store(cut.seen, Ordering::Relaxed);
-        self.top.store(cut.top, Ordering::Relaxed);
-        self.lowest.store(cut.lowest, Ordering::Relaxed);
-    }
-
-    /// Means something only if the consume word is the same afterwards.
-    pub(super) fn read(&self, k: u64) -> Cut {
-        // ORDERING: Relaxed — checked by the caller against the consume word.
-        let cut = Cut {
-            version: self.version.load(Ordering::Relaxed),
-            finished: self.finished.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-            in_count: self.in_count.load(Ordering::Relaxed),
-            in_min: self.in_min.load(Ordering::Relaxed),
-            in_max: self.in_max.load(Ordering::Relaxed),
-            // ORDERING: Relaxed — as above.
-            again_count: self.again_count.load(Ordering::Relaxed),
-            again_min: self.again_min.load(Ordering::Relaxed),
-            again_max: self.again_max.load(Ordering::Relaxed),
-            above: self.above.load(Ordering::Relaxed),
-            fresh: self.fresh.load(Ordering::Relaxed),
-            seen: self.seen.load(Ordering::Relaxed),
-            top: self.top.load(Ordering::Relaxed),
-            lowest: self.lowest.load(Ordering::Relaxed),
-            k,
-        };
-        cut
-    }
-}
 
 /// A word of bits that only the pass holder writes.
 fn write_bits(word: &AtomicU64, bits: u64) {
-    // ORDERING: Release — a closer or a `contains` that acquires it sees what it is about. A swap, since the
-    // puller swaps it at reuse.
+    // ORDERING: Release — a closer or a `contains` that acquires it sees what it is about. A swap,
+    // since the puller swaps it at reuse.
     word.swap(bits, Ordering::Release);
 }
 
@@ -180,7 +69,12 @@ impl<T> Place<T> {
 
 impl<T> Window<T> {
     /// Calls `visit` with the slots of ranks `[h, to)` in order, until it answers false.
-    fn for_ranks(&self, state: &LaneState<T>, to: u64, mut visit: impl FnMut(Place<T>, u64) -> bool) {
+    fn for_ranks(
+        &self,
+        state: &LaneState<T>,
+        to: u64,
+        mut visit: impl FnMut(Place<T>, u64) -> bool,
+    ) {
         if state.h_segment.is_null() {
             return;
         }
@@ -221,7 +115,6 @@ impl<T> Window<T> {
             fresh: u64::MAX,
             seen: state.seen,
             lowest: i64::MAX,
-            k: state.k,
             ..Cut::default()
         };
         let to = if state.above > 0 { state.seen } else { state.k };
@@ -295,7 +188,11 @@ impl<T> Window<T> {
     }
 
     /// The slot of an in-flight message, or what to answer.
-    fn in_flight_at(&self, state: &LaneState<T>, target: Target) -> Result<(Place<T>, u64), Outcome> {
+    fn in_flight_at(
+        &self,
+        state: &LaneState<T>,
+        target: Target,
+    ) -> Result<(Place<T>, u64), Outcome> {
         let (at, slot) = self.find(target.offset).ok_or(Outcome::Unknown)?;
         let rank = at.base + slot as u64;
         let place = Place::new(at.segment, slot);
@@ -355,7 +252,8 @@ impl<T> Window<T> {
             for place in &chosen {
                 place.set_again(false);
                 let meta = place.segment().load_meta(place.slot).with_attempts_plus(plus);
-                // ORDERING: Relaxed — below `k` but in flight: the closer leaves it to us; published by the swap.
+                // ORDERING: Relaxed — below `k` but in flight: the closer leaves it to us;
+                // published by the swap.
                 place.segment().meta[place.slot].swap(meta.0, Ordering::Relaxed);
             }
             let moved = self.set_consume(from, state.consume(lowest));
@@ -385,7 +283,8 @@ impl<T> Window<T> {
         state.k_end = at.base + SLOTS;
     }
 
-    /// The loans of slots below `k` end: whoever comes second, this or the closer, releases a dead one.
+    /// The loans of slots below `k` end: whoever comes second, this or the closer, releases a dead
+    /// one.
     fn end_loans(&self, places: &[Place<T>], plus: u8, sink: &mut impl Sink<T>) {
         let mut released = 0;
         for place in places {
@@ -418,13 +317,7 @@ impl<T> Window<T> {
         mut each: impl FnMut(usize, Outcome),
         mut sink: impl Sink<T>,
     ) -> Result<Completed, Refusal> {
-        let mut answer = Completed {
-            safe_offset: 0,
-            finished: 0,
-            unknown: 0,
-            stale: 0,
-            ready: 0,
-        };
+        let mut answer = Completed { safe_offset: 0, finished: 0, unknown: 0, stale: 0, ready: 0 };
         let mut closed = self.progress_closed();
         let mut moved = None;
         for (index, target) in targets.enumerate() {
@@ -474,10 +367,13 @@ impl<T> Window<T> {
             // Counted so that the sums still add up for `for_in_flight`.
             state.finished += 1;
         }
-        // SAFETY: it was in flight, lent to us alone; the step (or the close) left the release to us.
+        // SAFETY: it was in flight, lent to us alone; the step (or the close) left the release to
+        // us.
         let payload = unsafe { place.segment().take_payload(place.slot) };
         sink.give(place.offset(), payload);
-        Self::add_released(&self.tallies[0], 1);
+        if closed {
+            Self::add_released(&self.tallies[0], 1);
+        }
     }
 
     /// Answers the safe offset if this moved it. Err if the queue was closed before.
@@ -507,7 +403,8 @@ impl<T> Window<T> {
             state.h += 1;
             moved = Some(self.look_again_at_end(state, safe));
         } else {
-            // The lowest of a spread state: the record first, then the safe offset decides, then the word follows.
+            // The lowest of a spread state: the record first, then the safe offset decides, then
+            // the word follows.
             place.set_done();
             self.count_one(state, size);
             self.settle_h(state);
@@ -522,7 +419,7 @@ impl<T> Window<T> {
             let _ = self.set_consume(from, state.consume(state.k));
             moved = Some(self.look_again_at_end(state, safe));
         }
-        self.tell(state, 0);
+        self.tell(state);
         Ok(moved)
     }
 
@@ -546,7 +443,11 @@ impl<T> Window<T> {
 
     /// The safe offset of a state whose `h` is settled.
     fn lowest_safe(&self, state: &mut LaneState<T>) -> i64 {
-        if state.h < state.k { self.offset_of(state, state.h) } else { self.next_safe(state, state.h) }
+        if state.h < state.k {
+            self.offset_of(state, state.h)
+        } else {
+            self.next_safe(state, state.h)
+        }
     }
 
     /// Commit of a spread state; something is in flight.
@@ -571,7 +472,8 @@ impl<T> Window<T> {
         self.prepare(state);
         let decided = if state.h == before.0 {
             // A lower message is ready: the safe offset stays.
-            let open = !self.progress_closed() && self.set_consume(from, state.consume(state.k)).is_ok();
+            let open =
+                !self.progress_closed() && self.set_consume(from, state.consume(state.k)).is_ok();
             open.then_some(next)
         } else {
             self.raise_progress(next).map(|safe| {
@@ -581,7 +483,8 @@ impl<T> Window<T> {
             })
         };
         for place in &list {
-            // SAFETY: in flight until this commit, lent to us alone; finished, or closed with the release left to us.
+            // SAFETY: in flight until this commit, lent to us alone; finished, or closed with the
+            // release left to us.
             let payload = unsafe { place.segment().take_payload(place.slot) };
             sink.give(place.offset(), payload);
         }
@@ -591,14 +494,15 @@ impl<T> Window<T> {
             Self::add_released(&self.tallies[0], finished);
             return Err(Refusal::Closed);
         };
-        self.tell(state, finished);
+        self.tell(state);
         if state.h >= state.h_end {
             self.recycle(state);
         }
         Ok(Committed::Finished { safe_offset, finished: finished as u32 })
     }
 
-    /// Rollback of a spread state: from the lowest outstanding message on, everything not finished is ready.
+    /// Rollback of a spread state: from the lowest outstanding message on, everything not finished
+    /// is ready.
     #[cold]
     pub(super) fn spread_rollback(
         &self,
@@ -697,16 +601,16 @@ impl<T> Window<T> {
     fn lend(&self, place: Place<T>, below_k: bool) {
         let segment = place.segment();
         let mut meta = segment.load_meta(place.slot);
-        let lent = |meta: Meta| meta.with_state(State::InFlight).with_loans(1).with_next_delivery();
         if !below_k {
             // ORDERING: Relaxed — as `lane_take`.
-            segment.meta[place.slot].store(lent(meta).0, Ordering::Relaxed);
+            segment.meta[place.slot].store(meta.lent_afresh().0, Ordering::Relaxed);
             return;
         }
         place.set_again(false);
-        // A dead one may be released already; the loan then means nothing, and the flip below fails.
+        // A dead one may be released already; the loan then means nothing, and the flip below
+        // fails.
         while !meta.is_dead() {
-            match segment.move_meta(place.slot, meta, lent(meta)) {
+            match segment.move_meta(place.slot, meta, meta.lent_afresh()) {
                 Ok(()) => return,
                 Err(now) => meta = now,
             }
@@ -722,11 +626,11 @@ impl<T> Window<T> {
             if consume & SPREAD == 0 {
                 return published > words::rank(consume);
             }
-            let cut = self.records[words::record_of(consume)].read(words::rank(consume));
+            let cut = self.records[words::record_of(consume)].read();
             // ORDERING: Acquire fence, Relaxed load — pairs with the fence in `LaneRecord::write`.
             fence(Ordering::Acquire);
             if self.take.consume.load(Ordering::Relaxed) == consume {
-                return cut.again_count > 0 || published > cut.k + cut.above;
+                return cut.again_count > 0 || published > words::rank(consume) + cut.above;
             }
             crate::sync::hint::spin_loop();
         }
