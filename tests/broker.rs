@@ -212,7 +212,7 @@ fn a_held_pull_is_told_once_and_only_when_its_offset_arrives() {
     let told = Arc::new(AtomicU32::new(0));
     let hold = |offset| {
         let told = Arc::clone(&told);
-        topic.hold_pull(0, offset, move || _ = told.fetch_add(1, Ordering::SeqCst)).unwrap();
+        topic.hold_pull(0, offset, move || _ = told.fetch_add(1, Ordering::SeqCst)).unwrap()
     };
     hold(1);
     append_n(&topic, 0, 1);
@@ -257,6 +257,27 @@ fn held_pulls_are_limited_and_the_one_too_many_is_never_told() {
     append_n(&topic, 0, 1);
     assert_eq!(told.load(Ordering::SeqCst) as usize, HELD_PULLS_MAX);
     assert!(hold().is_ok(), "the places are free again");
+}
+
+#[test]
+fn a_cancelled_pull_is_never_told_and_frees_its_place() {
+    let topic = topic(1);
+    let told = Arc::new(AtomicU32::new(0));
+    let hold = || {
+        let told = Arc::clone(&told);
+        topic.hold_pull(0, 0, move || _ = told.fetch_add(1, Ordering::SeqCst)).unwrap()
+    };
+    for _ in 0..2 * HELD_PULLS_MAX {
+        let held = hold();
+        assert!(topic.cancel_pull(held));
+    }
+    assert_eq!(Arc::strong_count(&told), 1, "the callbacks are gone");
+    let (kept, cancelled) = (hold(), hold());
+    assert!(topic.cancel_pull(cancelled));
+    append_n(&topic, 0, 1);
+    assert_eq!(told.load(Ordering::SeqCst), 1);
+    assert!(!topic.cancel_pull(kept), "told already");
+    assert!(!topic.cancel_pull(hold()), "told at once");
 }
 
 #[test]

@@ -77,7 +77,21 @@ pub struct PullResult {
     pub messages: Vec<Arc<StoredMessage>>,
 }
 
+/// Names a pull that was held, for [`cancel_pull`](super::Topic::cancel_pull).
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct HeldPull {
+    pub(super) queue_id: u32,
+    ticket: u64,
+}
+
 type Wake = Box<dyn FnOnce() + Send>;
+
+struct Held {
+    ticket: u64,
+    /// Told when a message with this offset is there.
+    offset: i64,
+    wake: Wake,
+}
 
 pub(super) struct Queue {
     queue_id: u32,
@@ -89,8 +103,9 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct Log {
     messages: Vec<Arc<StoredMessage>>,
-    /// Held pulls: the offset each waits for, and whom to tell.
-    held: Vec<(i64, Wake)>,
+    held: Vec<Held>,
+    /// Tickets given out so far.
+    tickets: u64,
     /// Committed offset by consumer group.
     committed: BTreeMap<Box<str>, i64>,
     shut_down: bool,
@@ -140,13 +155,13 @@ impl Queue {
             let offset = log.max_offset();
             let message = StoredMessage { queue_id: self.queue_id, offset, key: key.into(), body };
             log.messages.push(Arc::new(message));
-            let due: Vec<_> = log.held.extract_if(.., |(wanted, _)| *wanted <= offset).collect();
+            let due: Vec<_> = log.held.extract_if(.., |held| held.offset <= offset).collect();
             (offset, due)
         };
         self.arrival.notify_all();
         // Outside the lock: a callback may pull, append or hold again.
-        for (_, wake) in due {
-            wake();
+        for held in due {
+            (held.wake)();
         }
         Ok(offset)
     }
@@ -171,19 +186,34 @@ impl Queue {
         if log.shut_down { Err(BrokerError::ShutDown) } else { Ok(log.read(offset, batch_max)) }
     }
 
-    pub(super) fn hold_pull(&self, offset: i64, wake: Wake) -> Result<(), BrokerError> {
-        {
+    pub(super) fn hold_pull(&self, offset: i64, wake: Wake) -> Result<HeldPull, BrokerError> {
+        let (name, wake) = {
             let mut log = lock(&self.log);
-            if !log.shut_down && log.max_offset() <= offset {
-                if log.held.len() == HELD_PULLS_MAX {
-                    return Err(BrokerError::TooManyHeld);
-                }
-                log.held.push((offset, wake));
-                return Ok(());
+            let is_due = log.shut_down || log.max_offset() > offset;
+            if !is_due && log.held.len() == HELD_PULLS_MAX {
+                return Err(BrokerError::TooManyHeld);
             }
-        }
+            let ticket = log.tickets;
+            log.tickets += 1;
+            let name = HeldPull { queue_id: self.queue_id, ticket };
+            if !is_due {
+                log.held.push(Held { ticket, offset, wake });
+                return Ok(name);
+            }
+            (name, wake)
+        };
         wake();
-        Ok(())
+        Ok(name)
+    }
+
+    pub(super) fn cancel_pull(&self, name: &HeldPull) -> bool {
+        let cancelled = {
+            let mut log = lock(&self.log);
+            let index = log.held.iter().position(|held| held.ticket == name.ticket);
+            index.map(|index| log.held.swap_remove(index))
+        };
+        // Dropped here, outside the lock: what a callback owns may do anything when it goes.
+        cancelled.is_some()
     }
 
     pub(super) fn max_offset(&self) -> i64 {
@@ -216,8 +246,8 @@ impl Queue {
             std::mem::take(&mut log.held)
         };
         self.arrival.notify_all();
-        for (_, wake) in held {
-            wake();
+        for held in held {
+            (held.wake)();
         }
     }
 }

@@ -27,7 +27,8 @@
 //! - A wake-up is never lost: whether something is there and whether to wait is decided under the
 //!   lock that an append takes.
 //!
-//! # When not to use it
+//! # When not to use
+//! it
 //! Nothing is written to disk and nothing is ever deleted: the log of a topic lives, and grows,
 //! until the topic's last handle is dropped. Unlike the layers below, this one blocks: it uses
 //! plain mutexes and condition variables, held for a few instructions and never while a host's
@@ -44,7 +45,7 @@ mod log;
 mod topic;
 
 pub use error::BrokerError;
-pub use log::{HELD_PULLS_MAX, PullResult, PullStatus, StoredMessage};
+pub use log::{HELD_PULLS_MAX, HeldPull, PullResult, PullStatus, StoredMessage};
 pub use topic::{Appended, Topic};
 
 use std::collections::BTreeMap;

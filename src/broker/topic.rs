@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::BrokerError;
-use super::log::{PullResult, Queue};
+use super::log::{HeldPull, PullResult, Queue};
 use crate::select;
 
 /// Where a message was put.
@@ -98,6 +98,9 @@ impl Topic {
     /// That may be at once and on this thread, otherwise it is on the appending one; no lock of the
     /// broker is held meanwhile. `wake` only says "pull again", and should be short.
     ///
+    /// Whoever loses interest, as the owner of a queue that is given away, says so with
+    /// [`cancel_pull`](Self::cancel_pull): a held pull does not go away by itself.
+    ///
     /// # Errors
     /// [`BrokerError::UnknownQueue`], [`BrokerError::TooManyHeld`]; `wake` is then dropped
     /// uncalled.
@@ -106,8 +109,14 @@ impl Topic {
         queue_id: u32,
         offset: i64,
         wake: impl FnOnce() + Send + 'static,
-    ) -> Result<(), BrokerError> {
+    ) -> Result<HeldPull, BrokerError> {
         self.queue(queue_id)?.hold_pull(offset, Box::new(wake))
+    }
+
+    /// Takes back a pull held by this topic; its `wake` is dropped uncalled. False if it was told
+    /// already, or is being told just now.
+    pub fn cancel_pull(&self, held: HeldPull) -> bool {
+        self.queue(held.queue_id).is_ok_and(|queue| queue.cancel_pull(&held))
     }
 
     /// One past the last message of a queue: the offset the next append gets.

@@ -8,10 +8,10 @@
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lanekeeper::broker::{PullStatus, StoredMessage, Topic};
+use lanekeeper::broker::{HeldPull, PullStatus, StoredMessage, Topic};
 use lanekeeper::process_queue::{Config, Incoming, ProcessQueue, PutError, Refusal};
 
 use crate::fault::{Fault, Plan};
@@ -47,6 +47,8 @@ pub struct Assignment {
     pub queue: ProcessQueue<Arc<StoredMessage>>,
     /// Flow control: the pull loop of this generation rests until somebody takes this flag back.
     paused: AtomicBool,
+    /// The pull that waits at the broker for the next message.
+    held: Mutex<Option<HeldPull>>,
 }
 
 /// What the pull thread is asked.
@@ -129,8 +131,7 @@ impl<'r> Client<'r> {
 
     /// The current generation of a queue.
     pub fn current(&self, queue_id: u32) -> Arc<Assignment> {
-        let slot = &self.assignments[queue_id as usize];
-        Arc::clone(&slot.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&lock(&self.assignments[queue_id as usize]))
     }
 
     /// Body of the pull thread; ends after [`stop`](Self::stop).
@@ -195,15 +196,27 @@ impl<'r> Client<'r> {
             }
             PullStatus::NoNewMessage => {
                 let (requests, generation) = (self.requests.clone(), queue.generation());
-                self.topic.hold_pull(queue_id, offset, move || {
+                let held = self.topic.hold_pull(queue_id, offset, move || {
                     _ = requests.send(Request::Pull { queue_id, generation });
                 })?;
+                *lock(&assignment.held) = Some(held);
+                // Looked at again after it is there to be found: the hand-over may be over.
+                if queue.is_closed() {
+                    self.cancel_held(assignment);
+                }
             }
             PullStatus::OffsetIllegal => {
                 return Err(format!("queue {queue_id} has no offset {offset}").into());
             }
         }
         Ok(())
+    }
+
+    /// Of a generation that is over, so that the broker does not hold its pull for ever.
+    fn cancel_held(&self, assignment: &Assignment) {
+        if let Some(held) = lock(&assignment.held).take() {
+            self.topic.cancel_pull(held);
+        }
     }
 
     /// Puts what was pulled; false if the generation has ended meanwhile.
@@ -298,13 +311,13 @@ impl<'r> Client<'r> {
     /// The end of a generation, told to exactly one thread: store how far it came, and begin the
     /// next one with what the broker knows. What was in flight is thereby delivered again.
     pub fn hand_over(&self, assignment: &Assignment) -> Result<(), Box<dyn Error>> {
+        self.cancel_held(assignment);
         let queue_id = assignment.queue_id;
         let ahead = self.plan.is(Fault::StoreAhead);
         let queue = &assignment.queue;
         self.store(queue_id, if ahead { queue.pull_offset() } else { queue.safe_offset() })?;
         let next = Arc::new(open(self.topic, queue_id, queue.generation() + 1)?);
-        let slot = &self.assignments[queue_id as usize];
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&next);
+        *lock(&self.assignments[queue_id as usize]) = Arc::clone(&next);
         self.request_pull(&next);
         Ok(())
     }
@@ -315,5 +328,9 @@ fn open(topic: &Topic, queue_id: u32, generation: u64) -> Result<Assignment, Box
     let start_offset = topic.committed_offset(GROUP, queue_id)?.unwrap_or(0);
     let config = Config { start_offset, generation, ..Config::default() };
     let queue = ProcessQueue::new(config)?;
-    Ok(Assignment { queue_id, queue, paused: AtomicBool::new(false) })
+    Ok(Assignment { queue_id, queue, paused: AtomicBool::new(false), held: Mutex::new(None) })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,6 +15,7 @@ pub const SAMPLE_SEQ: &str = "seq";
 pub const SAMPLE: &[u8] = include_bytes!("../data/orders.csv.gz");
 
 const ORDERS: u64 = 2_000;
+const FIRST_ID: u64 = 417_003;
 /// 2026-03-02T00:00:00Z, a Monday.
 const FIRST_DAY_MS: u64 = 1_772_409_600_000;
 const DAYS: u64 = 14;
@@ -42,6 +43,7 @@ struct Row {
 
 struct Order {
     number: u64,
+    id: String,
     channel: &'static str,
     warehouse: &'static str,
     amount_cents: u64,
@@ -60,7 +62,13 @@ pub fn make(seed: u64) -> io::Result<Vec<u8>> {
     let mut random = Random::new(seed);
     let mut arrivals: Vec<u64> = (0..ORDERS).map(|_| arrival_ms(&mut random)).collect();
     arrivals.sort_unstable();
-    let orders: Vec<Order> = (0..ORDERS).map(|number| order(number, &mut random)).collect();
+    let mut id = FIRST_ID;
+    let mut orders = Vec::new();
+    for number in 0..ORDERS {
+        // With gaps, for not every number drawn becomes an order.
+        id += 1 + random.below(12);
+        orders.push(order(number, id, &mut random));
+    }
     let mut rows = Vec::new();
     for (order, arrival) in orders.iter().zip(arrivals) {
         live_through(order.number, arrival, &mut random, &mut rows);
@@ -83,7 +91,7 @@ pub fn make(seed: u64) -> io::Result<Vec<u8>> {
         let is_first = row.seq == 0;
         writer.write_record([
             timestamp(row.at_ms).as_str(),
-            format!("SO-{:06}", 417_003 + order.number * 7).as_str(),
+            order.id.as_str(),
             row.seq.to_string().as_str(),
             row.event,
             order.channel,
@@ -104,12 +112,13 @@ fn arrival_ms(random: &mut Random) -> u64 {
     FIRST_DAY_MS + day * DAY_MS + [one, other].into_iter().min_by_key(from_peak).unwrap_or(one)
 }
 
-fn order(number: u64, random: &mut Random) -> Order {
+fn order(number: u64, id: u64, random: &mut Random) -> Order {
     let mut pick = |from: &[&'static str]| from[random.below(from.len() as u64) as usize];
     let (channel, warehouse, note) = (pick(&CHANNELS), pick(&WAREHOUSES), pick(&NOTES));
     let amount_cents = 499 + random.below(40) * random.below(900);
     let note = if random.chance(0.15) { note } else { "" };
-    Order { number, channel, warehouse, amount_cents, note }
+    let id = format!("SO-{id:06}");
+    Order { number, id, channel, warehouse, amount_cents, note }
 }
 
 /// The life of one order, from the cart to the door, with what may go wrong on the way.
