@@ -16,12 +16,12 @@ help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 .PHONY: demo demo-c
-demo: ## consumes 20,000 events of 2,000 orders in order, with failures and reassignments
+demo: ## consumes about 20,000 events of 2,000 orders in order, with failures and reassignments
 	@.ci/setup build
 	cargo run --quiet --release --example orders
 
 demo-c: ## the same program in C, on the same events
-	@.ci/setup build
+	@.ci/setup c
 	ffi/run-demo.sh
 
 .PHONY: test test-quick test-release setup
@@ -83,7 +83,7 @@ fuzz-smoke: ## random operations against the twin, for a short time
 	        -max_total_time=$(fuzz_seconds) -timeout=20 -print_final_stats=1; \
 	done
 
-.PHONY: ffi-test header header-check demo-smoke
+.PHONY: ffi-test demo-test header header-check
 ffi-test: ## the C surface: every language mode, sanitizers, Valgrind, linking
 	ffi/run-tests.sh
 
@@ -93,9 +93,9 @@ header: ## generates include/lanekeeper.h and ffi/symbols.txt
 header-check: ## fails if they are not what the sources give
 	ffi/header.sh --verify
 
-demo-smoke:
+demo-test: ## the demonstration in Rust and C: same totals, planted faults, bad input
 	cargo run --quiet --release --example orders -- --json | tail -n 1
-	ffi/run-demo.sh --json | tail -n 1
+	ffi/test-demo.sh
 
 .PHONY: bench-compare bench-chart bench-guard
 bench-compare: ## measures against the rivals, writes target/compare.json
