@@ -351,7 +351,7 @@ pub fn observed<Q: Observed>(shape: &Shape, batches: u64) -> Measured {
 pub fn filled<Q: Cache>(shape: &Shape, _batches: u64) -> Measured {
     let batches = shape.cached.div_ceil(PULL_BATCH) as u64;
     // The ring is the host's, and made before.
-    drop(Source::new(shape.cached, shape.stride));
+    let _ = Source::new(shape.cached, shape.stride);
     heap::start_counting();
     let queue = Q::new(Mode::Orderly, shape.room());
     let mut feed = Feed::new(queue.puller(), shape);
