@@ -22,7 +22,7 @@ mkdir -p "$prefix/include" "$prefix/lib/pkgconfig"
 install -m 755 "$target/dist/liblanekeeper.so" "$prefix/lib/liblanekeeper.so.$version"
 log=$(cargo rustc --profile dist -p lanekeeper-ffi --crate-type staticlib -- \
     --print native-static-libs 2>&1) || { echo "$log" >&2; exit 1; }
-install -m 644 "$target/dist/liblanekeeper.a" "$prefix/lib/liblanekeeper.a"
+ffi/localize.sh "$target/dist/liblanekeeper.a" "$prefix/lib/liblanekeeper.a"
 static_libs=$(sed -n 's/^note: native-static-libs: //p' <<<"$log" | tail -1)
 
 ln -sf "liblanekeeper.so.$version" "$prefix/lib/liblanekeeper.so.$soname"
@@ -31,6 +31,7 @@ install -m 644 include/*.h "$prefix/include/"
 for header in include/*.hpp; do
     [ ! -e "$header" ] || install -m 644 "$header" "$prefix/include/"
 done
-sed -e "s/@VERSION@/$version/" -e "s/@STATIC_LIBS@/${static_libs:--lgcc_s -lutil -lrt -lpthread -lm -ldl -lc}/" \
+static_libs=${static_libs:--lgcc_s -lutil -lrt -lpthread -lm -ldl -lc}
+sed -e "s/@VERSION@/$version/" -e "s/@STATIC_LIBS@/$static_libs/" \
     ffi/pkgconfig/lanekeeper.pc.in >"$prefix/lib/pkgconfig/lanekeeper.pc"
 echo "staged in $prefix"

@@ -40,7 +40,9 @@ group() { printf '%-9s %s\n' "$1" "$2"; }
 source_of() { if [ "$1" = matrix ]; then echo "$out/matrix.c"; else echo "$tests/$1.c"; fi; }
 
 # A shared library exports what symbols.txt lists, and nothing else.
-exports() { nm -D --defined-only "$1" | awk '{print $3}' | LC_ALL=C sort | diff -u ffi/symbols.txt -; }
+exports() {
+    nm -D --defined-only "$1" | awk '{print $3}' | LC_ALL=C sort | diff -u ffi/symbols.txt -
+}
 
 soname_is_the_linked_file() {
     local soname
@@ -49,7 +51,11 @@ soname_is_the_linked_file() {
         [ "$(readlink -f "$lib/$soname")" = "$(readlink -f "$lib/liblanekeeper.so")" ]
 }
 
-# LTO leaves few objects of Rust's in the archive, and the archive small.
+static_exports() {
+    nm -g --defined-only "$1" | awk 'NF == 3 {print $3}' | LC_ALL=C sort | diff -u ffi/symbols.txt -
+}
+
+# LTO leaves little of Rust's in the libraries.
 is_smaller_than() { [ "$(stat -L -c %s "$1")" -lt "$2" ]; }
 
 # Runs a program with the shared library, and not for ever.
@@ -58,8 +64,9 @@ run() { LD_LIBRARY_PATH=$lib timeout -s ABRT 300 "$@"; }
 run_rust() {
     group rust "unit tests of the surface"
     check "cargo test -p lanekeeper-ffi" cargo test -q -p lanekeeper-ffi
-    check "clippy" cargo clippy -q --no-deps -p lanekeeper-ffi -- -D warnings
-    check "clippy with faults" cargo clippy -q --no-deps -p lanekeeper-ffi --features fault-injection -- -D warnings
+    local clippy="cargo clippy -q --no-deps -p lanekeeper-ffi"
+    check "clippy" $clippy -- -D warnings
+    check "clippy with faults" $clippy --features fault-injection -- -D warnings
 }
 
 run_header() {
@@ -84,6 +91,7 @@ run_header() {
 run_library() {
     group library "exports, soname, nodelete, size"
     check "exports" exports "$lib/liblanekeeper.so"
+    check "exports of the static library" static_exports "$lib/liblanekeeper.a"
     check "only lk_ is exported" test -z "$(grep -v '^lk_' ffi/symbols.txt)"
     check "soname" soname_is_the_linked_file
     check "nodelete" eval "readelf -d '$lib/liblanekeeper.so' | grep -q NODELETE"
@@ -96,12 +104,14 @@ run_library() {
 compile_and_run() {
     local compiler=$1 standard=$2 kind=$3 language="" libs program bin
     case $standard in c++*) language="-x c++" ;; esac
-    if [ "$kind" = so ]; then libs="-L$lib -llanekeeper -lpthread"; else libs="$lib/liblanekeeper.a $private"; fi
+    libs="$lib/liblanekeeper.a $private"
+    if [ "$kind" = so ]; then libs="-L$lib -llanekeeper -lpthread"; fi
     for program in $programs two_units; do
         bin=$out/bin/$program-$compiler-$standard-$kind
         if [ "$program" = two_units ]; then
-            check "compile two_units: $compiler $standard $kind" $compiler -std=$standard $strict \
-                $includes $language $tests/two_units_a.c $tests/two_units_b.c -x none -o "$bin" $libs
+            check "compile two_units: $compiler $standard $kind" $compiler -std=$standard \
+                $strict $includes $language $tests/two_units_a.c $tests/two_units_b.c -x none \
+                -o "$bin" $libs
         else
             check "compile $program: $compiler $standard $kind" $compiler -std=$standard $strict \
                 $includes $language "$(source_of $program)" -x none -o "$bin" $libs
@@ -134,23 +144,26 @@ built() { echo "$CARGO_TARGET_DIR/ffi-$1/x86_64-unknown-linux-gnu/release/liblan
 
 run_sanitize() {
     group sanitize "ASan and UBSan (gcc), panics injected; ASan inside the library (clang)"
-    local flags="-std=c99 -g -O1 $strict $includes" ubsan="-fsanitize=address,undefined -fno-sanitize-recover=all"
+    local flags="-std=c99 -g -O1 $strict $includes"
+    local ubsan="-fsanitize=address,undefined -fno-sanitize-recover=all"
     local program bin
     check "build with faults" build_for faults fault-injection ""
     check "build with asan" build_for asan "" "-Zsanitizer=address"
     for program in $programs stress; do
         bin=$out/bin/$program-asan
-        check "compile $program: gcc asan ubsan" gcc $flags $ubsan "$(source_of $program)" -o "$bin" \
-            "$lib/liblanekeeper.a" $private
+        check "compile $program: gcc asan ubsan" gcc $flags $ubsan "$(source_of $program)" \
+            -o "$bin" "$lib/liblanekeeper.a" $private
         check "run $program: gcc asan ubsan" run "$bin"
-        check "compile $program: clang asan" clang $flags -fsanitize=address "$(source_of $program)" \
-            -o "$bin" "$(built asan)" $private
+        check "compile $program: clang asan" clang $flags -fsanitize=address \
+            "$(source_of $program)" -o "$bin" "$(built asan)" $private
         check "run $program: clang asan, library too" run "$bin"
         rm -f "$bin"
     done
+    check "localize" env EXTRA_SYMBOL=lk_test_panic_next \
+        ffi/localize.sh "$(built faults)" "$out/faults.a"
     # A poisoned queue leaks what it held, on purpose.
     check "compile matrix with panics" gcc $flags $ubsan -DLK_FAULTS "$out/matrix.c" \
-        -o "$out/bin/matrix-panics" "$(built faults)" $private
+        -o "$out/bin/matrix-panics" "$out/faults.a" $private
     check "run matrix with panics" run env ASAN_OPTIONS=detect_leaks=0 "$out/bin/matrix-panics"
 }
 
@@ -172,8 +185,8 @@ run_tsan() {
         "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg lk_tsan"
     local program
     for program in stress tokens; do
-        check "compile $program: clang tsan" clang -std=c11 -g -O1 $strict $includes -fsanitize=thread \
-            $tests/$program.c -o "$out/bin/$program-tsan" "$(built tsan)" $private
+        check "compile $program: clang tsan" clang -std=c11 -g -O1 $strict $includes \
+            -fsanitize=thread $tests/$program.c -o "$out/bin/$program-tsan" "$(built tsan)" $private
         # This ThreadSanitizer does not know address layouts with as much randomness as today's.
         check "run $program: clang tsan" run env TSAN_OPTIONS=halt_on_error=1 \
             setarch -R "$out/bin/$program-tsan"
@@ -182,21 +195,23 @@ run_tsan() {
 
 # A moved prefix still works through pkg-config; the example prints what it should.
 from_prefix() {
-    local prefix=$out/moved flags
+    local prefix=$out/moved flags compile="gcc -std=c99 $strict ffi/c/examples/first.c"
     rm -rf "$prefix" && cp -a "$stage" "$prefix" || return 1
-    flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs lanekeeper) || return 1
-    gcc -std=c99 $strict ffi/c/examples/first.c $flags -o "$out/bin/first" &&
+    export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+    flags=$(pkg-config --cflags --libs lanekeeper) || return 1
+    $compile $flags -o "$out/bin/first" &&
         LD_LIBRARY_PATH=$prefix/lib "$out/bin/first" >"$out/first.txt" || return 1
-    flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs --static lanekeeper) || return 1
-    gcc -std=c99 $strict ffi/c/examples/first.c ${flags//-llanekeeper/-l:liblanekeeper.a} \
-        -o "$out/bin/first-static" && "$out/bin/first-static" >"$out/first-static.txt" || return 1
+    flags=$(pkg-config --cflags --libs --static lanekeeper) || return 1
+    $compile ${flags//-llanekeeper/-l:liblanekeeper.a} -o "$out/bin/first-static" &&
+        "$out/bin/first-static" >"$out/first-static.txt" || return 1
     ! ldd "$out/bin/first-static" | grep -q lanekeeper || return 1
     diff -u ffi/c/examples/first.expected "$out/first.txt" &&
         diff -u ffi/c/examples/first.expected "$out/first-static.txt"
 }
 
 two_archives() {
-    rustc -C opt-level=2 --edition 2024 --crate-type staticlib $tests/other.rs -o "$out/libother.a" &&
+    rustc -C opt-level=2 --edition 2024 --crate-type staticlib $tests/other.rs \
+        -o "$out/libother.a" &&
         gcc -std=c99 $strict $includes $tests/two_archives.c -o "$out/bin/two_archives" \
             "$lib/liblanekeeper.a" "$out/libother.a" $private && "$out/bin/two_archives"
 }

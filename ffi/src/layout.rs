@@ -34,6 +34,8 @@ const PREAMBLE: &str = "\
 #else
 #define LK_LAYOUT(name, condition) typedef char lk_layout_##name[(condition) ? 1 : -1]
 #endif
+#define LK_SIZE(type, size) LK_LAYOUT(sizeof_##type, sizeof(type) == size)
+#define LK_FIELD(type, field, offset) LK_LAYOUT(type##_##field, offsetof(type, field) == offset)
 
 ";
 
@@ -44,14 +46,11 @@ macro_rules! layout {
         let $type { $($field: _),* } = $type::default();
         let name = stringify!($type);
         let size = size_of::<$type>();
-        let _ = writeln!($text, "LK_LAYOUT(sizeof_{name}, sizeof({name}) == {size});");
+        let _ = writeln!($text, "LK_SIZE({name}, {size});");
         $(
             let field = stringify!($field);
             let offset = offset_of!($type, $field);
-            let _ = writeln!(
-                $text,
-                "LK_LAYOUT({name}_{field}, offsetof({name}, {field}) == {offset});"
-            );
+            let _ = writeln!($text, "LK_FIELD({name}, {field}, {offset});");
         )*
     }};
 }
@@ -125,7 +124,7 @@ fn layout_of_every_struct_is_asserted_in_c() {
     let structs = HEADER.lines().filter_map(|line| line.strip_prefix("typedef struct "));
     let mut seen = 0;
     for name in structs.filter_map(|rest| rest.strip_suffix(" {")) {
-        assert!(rendered.contains(&format!("LK_LAYOUT(sizeof_{name},")), "{name} is not asserted");
+        assert!(rendered.contains(&format!("LK_SIZE({name},")), "{name} is not asserted");
         seen += 1;
     }
     assert!(seen >= 15, "the header shows {seen} structs");

@@ -24,10 +24,12 @@ static int checks_failed;
     } while (0)
 
 /* Two integers are equal; prints both if not. */
-#define CHECK_EQ(actual, expected) check_eq((int64_t)(actual), (int64_t)(expected), #actual, __FILE__, __LINE__)
+#define CHECK_EQ(actual, expected)                                                                 \
+    check_eq((int64_t)(actual), (int64_t)(expected), #actual, __FILE__, __LINE__)
 
 /* A status is the expected one; prints its name if not. */
-#define CHECK_STATUS(actual, expected) check_status((actual), (expected), #actual, __FILE__, __LINE__)
+#define CHECK_STATUS(actual, expected)                                                             \
+    check_status((actual), (expected), #actual, __FILE__, __LINE__)
 
 static inline void check_eq(int64_t actual, int64_t expected, const char *text, const char *file,
                             int line)

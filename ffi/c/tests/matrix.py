@@ -164,7 +164,8 @@ class Function:
         return DEFAULTS.get(param.name, "0")
 
     def call(self, **changed):
-        return f"{self.name}({', '.join(changed.get(p.name, self.default(p)) for p in self.params)})"
+        values = [changed.get(p.name, self.default(p)) for p in self.params]
+        return f"{self.name}({', '.join(values)})"
 
     def case(self, lines):
         """One block with a fixture of its own and a fresh set of outputs."""
@@ -172,7 +173,8 @@ class Function:
         after = []
         for param in self.params:
             if param.name == "config":
-                text.append("        lk_process_queue_config config = LK_PROCESS_QUEUE_CONFIG_INIT;")
+                text.append(f"        {param.pointee.replace('const ', '')} config =")
+                text.append("            LK_PROCESS_QUEUE_CONFIG_INIT;")
                 after.append("        (void)config;")
             elif param.out and param.name != "err_out":
                 text.append(f"        {param.pointee} {param.name};")

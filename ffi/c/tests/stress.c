@@ -143,6 +143,39 @@ static void *orderly_consumer(void *argument)
     return NULL;
 }
 
+/* Finishes all targets; answers how many that were, or -1 if the answers were wrong. */
+static int64_t complete(shared *s, lk_consumer consumer, const lk_target *targets, size_t len)
+{
+    lk_complete_result result;
+    lk_status status = lk_consumer_complete(s->queue, consumer, targets, len, 0, NULL, &result);
+    return status == LK_OK && result.finished == len ? (int64_t)len : -1;
+}
+
+/* Puts the first target back; answers 0, or -1 if the answers were wrong. */
+static int64_t requeue(shared *s, lk_consumer consumer, const lk_target *target)
+{
+    lk_requeue_result result;
+    lk_status status =
+        lk_consumer_requeue(s->queue, consumer, target, 1, 1, 0, NULL, &result);
+    return status == LK_OK && result.requeued == 1 ? 0 : -1;
+}
+
+/* Finishes the target by a claim; answers 1, or -1 if the answers were wrong. */
+static int64_t send_back(shared *s, lk_consumer consumer, const lk_target *target)
+{
+    lk_claim claim;
+    lk_complete_result result;
+    int32_t outcome = -1;
+    size_t won = 0;
+    lk_status status =
+        lk_consumer_claim(s->queue, consumer, target, 1, 0, &claim, &outcome, &won);
+    if (status != LK_OK || won != 1 || outcome != LK_OUTCOME_WON) {
+        return -1;
+    }
+    status = lk_claim_settle(s->queue, claim, LK_SETTLE_SENT, 0, 0, &result);
+    return status == LK_OK && result.finished == 1 ? 1 : -1;
+}
+
 static void *concurrent_consumer(void *argument)
 {
     shared *s = (shared *)argument;
@@ -153,10 +186,12 @@ static void *concurrent_consumer(void *argument)
     while (finished_now(s) < s->messages) {
         lk_delivery taken[BATCH];
         lk_target targets[BATCH];
-        lk_complete_result completed;
+        int64_t first;
+        int64_t rest;
         size_t len = 0;
         size_t i;
-        lk_status status = lk_consumer_take(s->queue, consumer, 0, taken, 1 + round++ % BATCH, &len);
+        size_t room = 1 + round++ % BATCH;
+        lk_status status = lk_consumer_take(s->queue, consumer, 0, taken, room, &len);
         if (status == LK_EMPTY) {
             sched_yield();
             continue;
@@ -170,26 +205,15 @@ static void *concurrent_consumer(void *argument)
             targets[len - 1 - i].reserved = 0;
         }
         if (round % 5 == 0) {
-            lk_requeue_result requeued;
-            wrong += lk_consumer_requeue(s->queue, consumer, targets, 1, 1, 0, NULL, &requeued) != LK_OK;
-            wrong += requeued.requeued != 1;
-            wrong += lk_consumer_complete(s->queue, consumer, targets + 1, len - 1, 0, NULL, &completed) != LK_OK;
-            wrong += completed.finished != len - 1;
-            len--;
+            first = requeue(s, consumer, targets);
         } else if (round % 5 == 1) {
-            lk_claim claim;
-            int32_t outcome = -1;
-            size_t won = 0;
-            wrong += lk_consumer_claim(s->queue, consumer, targets, 1, 0, &claim, &outcome, &won) != LK_OK;
-            wrong += won != 1;
-            wrong += lk_claim_settle(s->queue, claim, LK_SETTLE_SENT, 0, 0, &completed) != LK_OK;
-            wrong += completed.finished != 1;
-            wrong += lk_consumer_complete(s->queue, consumer, targets + 1, len - 1, 0, NULL, &completed) != LK_OK;
+            first = send_back(s, consumer, targets);
         } else {
-            wrong += lk_consumer_complete(s->queue, consumer, targets, len, 0, NULL, &completed) != LK_OK;
-            wrong += completed.finished != len;
+            first = complete(s, consumer, targets, 1);
         }
-        add(s, (int64_t)len, 0);
+        rest = complete(s, consumer, targets + 1, len - 1);
+        wrong += first < 0 || rest < 0;
+        add(s, first + rest, 0);
     }
     wrong += lk_consumer_end(s->queue, consumer) != LK_OK;
     add(s, 0, wrong);

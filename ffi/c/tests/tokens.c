@@ -172,7 +172,8 @@ static void *racer(void *argument)
                 targets[k] = host_target(taken[k].offset, taken[k].delivery);
             }
             do {
-                status = lk_consumer_complete(r->queue, r->consumer, targets, len, 0, NULL, &result);
+                status = lk_consumer_complete(r->queue, r->consumer, targets, len, 0, NULL,
+                                              &result);
                 busy += status == LK_BUSY;
             } while (status == LK_BUSY);
             wrong += status != LK_OK || result.finished != len;
