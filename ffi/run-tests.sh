@@ -186,7 +186,8 @@ run_tsan() {
     local program
     for program in stress tokens; do
         check "compile $program: clang tsan" clang -std=c11 -g -O1 $strict $includes \
-            -fsanitize=thread $tests/$program.c -o "$out/bin/$program-tsan" "$(built tsan)" $private
+            -fsanitize=thread $tests/$program.c $tests/tsan_names.c -o "$out/bin/$program-tsan" \
+            "$(built tsan)" $private
         # This ThreadSanitizer does not know address layouts with as much randomness as today's.
         check "run $program: clang tsan" run env TSAN_OPTIONS=halt_on_error=1 \
             setarch -R "$out/bin/$program-tsan"
