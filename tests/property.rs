@@ -142,6 +142,7 @@ fn concurrent(longest: u16) -> impl Strategy<Value = Op> {
 
 /// Sequences that stop or close the queue somewhere, and go on.
 fn with_end(
+    first: Op,
     body: impl Strategy<Value = Op> + Clone,
     len: std::ops::Range<usize>,
 ) -> impl Strategy<Value = Script> {
@@ -152,11 +153,16 @@ fn with_end(
         1 => any::<bool>().prop_map(|sink| vec![Op::Stop, Op::Close { sink }]),
         1 => any::<bool>().prop_map(|sink| vec![Op::Close { sink }, Op::Close { sink }]),
     ];
-    (vec(body.clone(), len), end, vec(body, 0..20)).prop_map(|(mut ops, end, after)| {
-        ops.extend(end);
-        ops.extend(after);
-        Script(ops)
-    })
+    // Mostly there is somebody to consume from the start.
+    let first = vec(Just(first), 0..4);
+    (first, vec(body.clone(), len), end, vec(body, 0..20)).prop_map(
+        |(mut ops, more, end, after)| {
+            ops.extend(more);
+            ops.extend(end);
+            ops.extend(after);
+            Script(ops)
+        },
+    )
 }
 
 fn config(mode: Mode) -> impl Strategy<Value = Config> {
@@ -248,7 +254,7 @@ proptest! {
     #[test]
     fn orderly_queue_equals_its_twin(
         config in config(Mode::Orderly),
-        script in with_end(orderly(200).boxed(), 0..80),
+        script in with_end(Op::Begin, orderly(200).boxed(), 0..80),
     ) {
         check(config, &script)?;
     }
@@ -256,7 +262,7 @@ proptest! {
     #[test]
     fn concurrent_queue_equals_its_twin(
         config in config(Mode::Concurrent),
-        script in with_end(concurrent(200).boxed(), 0..80),
+        script in with_end(Op::NewConsumer, concurrent(200).boxed(), 0..80),
     ) {
         check(config, &script)?;
     }
@@ -269,7 +275,7 @@ proptest! {
     #[test]
     fn big_orderly_windows_equal_their_twin(
         config in config(Mode::Orderly),
-        script in with_end(orderly(1500).boxed(), 50..150),
+        script in with_end(Op::Begin, orderly(1500).boxed(), 50..150),
     ) {
         check(config, &script)?;
     }
@@ -277,7 +283,7 @@ proptest! {
     #[test]
     fn big_concurrent_windows_equal_their_twin(
         config in config(Mode::Concurrent),
-        script in with_end(concurrent(1500).boxed(), 50..150),
+        script in with_end(Op::NewConsumer, concurrent(1500).boxed(), 50..150),
     ) {
         check(config, &script)?;
     }

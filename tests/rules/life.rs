@@ -1,10 +1,14 @@
 //! W10, W12, W16, T1 to T3: turns, loans and the end of a queue.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use lanekeeper::process_queue::{
-    Committed, Config, Mode, ProcessQueue, PutError, Refusal, TurnEnd,
+    Committed, Config, Incoming, Mode, ProcessQueue, PutError, Refusal, TurnEnd,
 };
 
-use crate::{counted, counted_queue, messages, put, queue};
+use crate::{Counted, counted, counted_queue, messages, put, queue};
 
 #[test]
 fn w10_close_is_terminal_and_every_verb_answers_closed() {
@@ -165,4 +169,81 @@ fn t3_a_token_of_an_ended_turn_is_stale() {
     second.begin_turn(0).unwrap().suspend();
     assert_eq!(second.resume_turn(token).err(), Some(Refusal::Stale));
     assert_eq!(first.resume_turn(token).unwrap().end(0), TurnEnd::HandOver);
+}
+
+#[test]
+fn w12_a_message_lent_too_often_at_once_is_not_lent_again_until_one_is_given_back() {
+    let queue = queue(Mode::Concurrent);
+    put(&queue, &[0]);
+    let (mut borrower, mut other) = (queue.consumer().unwrap(), queue.consumer().unwrap());
+    let mut loans = 0;
+    while borrower.take(1, 0).is_ok() {
+        loans += 1;
+        other.requeue(&[0i64], 0, 0).unwrap();
+    }
+    assert_eq!((loans, queue.count(), queue.contains(0)), (31, 1, true));
+    assert_eq!(borrower.give_back(&[0i64]), 1);
+    assert_eq!(other.take(1, 0).unwrap().len(), 1);
+    assert_eq!(other.complete(&[0i64], 0).unwrap().finished, 1);
+    assert_eq!(queue.payloads_live(), 1);
+    assert_eq!(borrower.give_back(&[0i64; 40]), 30);
+    assert_eq!(queue.payloads_live(), 0);
+}
+
+#[test]
+fn w12_a_sink_may_call_its_own_queue() {
+    let queue = queue(Mode::Orderly);
+    put(&queue, &[0, 1]);
+    let mut turn = queue.begin_turn(0).unwrap();
+    turn.take(1, 0).unwrap();
+    let answer = turn.commit_with(0, |_, _| {
+        assert_eq!((queue.count(), queue.safe_offset()), (1, 1), "after it took effect");
+        put(&queue, &[2]);
+        assert_eq!(queue.close(0).map(|closed| closed.safe_offset), Ok(1));
+    });
+    assert_eq!(answer, Ok(Committed::Finished { safe_offset: 1, finished: 1 }));
+    assert_eq!(turn.end(0), TurnEnd::HandOver);
+}
+
+#[test]
+fn w12_a_panic_in_a_sink_releases_nothing_twice() {
+    let (released, made) = (Arc::new(AtomicU32::new(0)), AtomicU32::new(0));
+    let batch = || {
+        made.fetch_add(3, Ordering::Relaxed);
+        let message = |offset| Incoming::new(offset, Counted(Arc::clone(&released)), 1);
+        (0..3).map(message).collect::<Vec<_>>()
+    };
+    let attempt = |work: &mut dyn FnMut()| {
+        released.store(0, Ordering::Relaxed);
+        made.store(0, Ordering::Relaxed);
+        assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
+        let (released, made) = (released.load(Ordering::Relaxed), made.load(Ordering::Relaxed));
+        assert!(released <= made, "{released} releases of {made} payloads");
+    };
+    let on_purpose = |_: i64, _: Counted| panic!("on purpose");
+    attempt(&mut || {
+        let queue = counted_queue(Mode::Orderly);
+        queue.puller().unwrap().put(&mut batch(), 0, None).unwrap();
+        let mut turn = queue.begin_turn(0).unwrap();
+        turn.take(2, 0).unwrap();
+        let _ = turn.commit_with(0, on_purpose);
+    });
+    attempt(&mut || {
+        let queue = counted_queue(Mode::Concurrent);
+        queue.puller().unwrap().put(&mut batch(), 0, None).unwrap();
+        let mut consumer = queue.consumer().unwrap();
+        consumer.take(2, 0).unwrap();
+        let _ = consumer.complete_with(&[0i64, 1, 2], 0, |_, _| (), on_purpose);
+    });
+    attempt(&mut || {
+        let queue = counted_queue(Mode::Concurrent);
+        queue.puller().unwrap().put(&mut batch(), 0, None).unwrap();
+        let _ = queue.close_with(0, on_purpose);
+    });
+    attempt(&mut || {
+        let queue = counted_queue(Mode::Orderly);
+        queue.puller().unwrap().put(&mut batch(), 0, None).unwrap();
+        let refuse = |_: i64, _: Counted, _| panic!("on purpose");
+        let _ = queue.puller().unwrap().put_with(&mut batch(), 0, None, refuse);
+    });
 }

@@ -155,3 +155,41 @@ fn w13_snapshot_is_one_cut_of_everything() {
     puller.put(&mut messages(&[7]), 100, Some(7)).unwrap();
     assert_eq!(queue.snapshot(0).lag, 44, "kept if the new one is not positive");
 }
+
+#[test]
+fn w0_a_configuration_out_of_range_names_its_field() {
+    let wrong = |config: Config| ProcessQueue::<u64>::new(config).err().map(|e| (e.field, e.value));
+    let good = Config::default();
+    assert_eq!(wrong(good), None);
+    let start_offset = -1;
+    assert_eq!(wrong(Config { start_offset, ..good }), Some(("start_offset", -1)));
+    for outstanding_max in [0, (1 << 30) + 1] {
+        let expected = Some(("outstanding_max", i64::from(outstanding_max)));
+        assert_eq!(wrong(Config { outstanding_max, ..good }), expected);
+    }
+    for consumers_max in [0, 1025] {
+        let expected = Some(("consumers_max", i64::from(consumers_max)));
+        assert_eq!(wrong(Config { consumers_max, ..good }), expected);
+    }
+    let hand_over_ms = -1;
+    assert_eq!(wrong(Config { hand_over_ms, ..good }), Some(("hand_over_ms", -1)));
+    let last = Config { start_offset: i64::MAX - 1, outstanding_max: 1 << 30, ..good };
+    assert_eq!(wrong(Config { consumers_max: 1024, ..last }), None);
+}
+
+#[test]
+fn w2_deliveries_count_from_one_and_wrap_to_one() {
+    let queue = queue(Mode::Orderly);
+    put(&queue, &[0]);
+    let mut turn = queue.begin_turn(0).unwrap();
+    let mut deliver = || {
+        let delivery = turn.take(1, 0).unwrap().next().unwrap().delivery;
+        turn.rollback(0).unwrap();
+        delivery
+    };
+    assert_eq!(deliver(), 1);
+    for _ in 2..(1 << 24) - 1 {
+        deliver();
+    }
+    assert_eq!([deliver(), deliver()], [(1 << 24) - 1, 1]);
+}

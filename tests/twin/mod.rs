@@ -8,6 +8,7 @@
 
 mod calls;
 pub mod driver;
+pub mod long;
 pub mod ops;
 mod reads;
 mod verbs;
