@@ -1,8 +1,8 @@
 //! Replays what the Java `ProcessQueue` did, call for call and state for state.
 //!
 //! The recordings and their origin are described in `tests/golden/README.md`. Every difference has
-//! a name ([`departures::Departure`]) and its count is pinned; one without a name fails. Once a line of the
-//! misuse file has diverged, the twin is the expectation for the rest of it.
+//! a name ([`departures::Departure`]) and its count is pinned; one without a name fails. Once a
+//! line of the misuse file has diverged, the twin is the expectation for the rest of it.
 
 #[path = "golden/data.rs"]
 mod data;

@@ -97,7 +97,7 @@ fn rocketmq_client_go_574_closed_is_not_empty_and_stays() {
     assert_eq!(error, PutError::Refused(Refusal::Closed));
 }
 
-/// apache/rocketmq-client-cpp#322: "nothing new up to 11" moved the offset past a message in flight.
+/// apache/rocketmq-client-cpp#322: "nothing new up to 11" moved the offset past one in flight.
 #[test]
 fn rocketmq_client_cpp_322_an_answer_with_nothing_new_does_not_pass_what_is_in_flight() {
     let orderly = queue(Mode::Orderly);

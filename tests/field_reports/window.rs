@@ -71,7 +71,7 @@ fn rocketmq_196_every_way_out_counts_down() {
     orderly(&|turn| assert!(turn.queue().close(0).is_ok()));
 }
 
-/// apache/rocketmq#3937: one lost head kept the span gate shut for ever, since the sweeper had died.
+/// apache/rocketmq#3937: one lost head kept the span gate shut for ever, as the sweeper had died.
 /// The queue names the offset that blocks, and a sweep that failed can be run again.
 #[test]
 fn rocketmq_3937_a_stuck_head_is_named_and_a_failed_sweep_leaves_nothing_behind() {

@@ -100,7 +100,7 @@ pub fn run(config: Config, ops: &[Op]) {
     let made = driver.finish();
     let mut queue = queue;
     let mut rest: Sunk = Vec::new();
-    if made % 2 == 0 {
+    if made.is_multiple_of(2) {
         queue.drain_with(sunk(&mut rest));
         same("payloads live after the drain", &queue.payloads_live(), &0);
     }

@@ -16,7 +16,9 @@ mod verbs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
-use lanekeeper::process_queue::{Config, Incoming, Outcome, PutError, Refusal, Target};
+use lanekeeper::process_queue::{
+    Config, Incoming, Outcome, PutError, Refusal, RefusedBecause, Target,
+};
 
 /// Highest delivery number; after it comes 1 again.
 const DELIVERY_MAX: u32 = (1 << 24) - 1;
@@ -43,6 +45,9 @@ pub struct Delivered {
     pub attempts: u8,
     pub delivery: u32,
 }
+
+/// What a put refused, in ascending order of offset.
+pub type Refused = Vec<(i64, u64, RefusedBecause)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {

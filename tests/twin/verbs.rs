@@ -5,16 +5,16 @@ use lanekeeper::process_queue::{
     RefusedBecause, Requeued, Target, TurnEnd,
 };
 
-use super::{Delivered, Held, LOANS_MAX, Loan, Stage, Twin, Who};
+use super::{Delivered, Held, LOANS_MAX, Loan, Refused, Stage, Twin, Who};
 
 impl Twin {
-    /// W1. The second part of the answer is what was refused, in ascending order of offset.
+    /// W1.
     pub fn put(
         &self,
         batch: &[Incoming<u64>],
         now_ms: i64,
         broker_max: Option<i64>,
-    ) -> Result<(Put, Vec<(i64, u64, RefusedBecause)>), PutError> {
+    ) -> Result<(Put, Refused), PutError> {
         let mut state = self.lock();
         state.may_pull()?;
         if let Some(index) = batch.iter().position(|m| m.offset < 0 || m.offset == i64::MAX) {
