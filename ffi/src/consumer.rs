@@ -107,9 +107,17 @@ pub unsafe extern "C" fn lk_consumer_complete(
         // SAFETY: the caller vouches for NULL or one number per target.
         let outcomes = unsafe { OutcomeArray::new(outcomes, count) }?;
         let each = |index, outcome| outcomes.set(index, outcome);
-        let completed = releasing!(queue, |sink| as_consumer!(queue, consumer, |consumer| {
-            consumer.complete_with(targets, now_ms, each, sink)
-        }))?;
+        let completed = releasing!(
+            queue,
+            |sink| as_consumer!(queue, consumer, |consumer| {
+                consumer.complete_with(targets, now_ms, each, sink)
+            }),
+            else as_consumer!(queue, consumer, |consumer| if outcomes.is_null() {
+                consumer.complete(targets, now_ms)
+            } else {
+                consumer.complete_with(targets, now_ms, each, |_, _| {})
+            })
+        )?;
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(result_out, lk_complete_result::from(completed)) };
         Ok(())

@@ -124,7 +124,7 @@ impl lk_process_queue {
     /// Runs the release callback over what a call released. The call must have given its role
     /// back. The callback may free the caller's reference, so this holds one of its own.
     #[inline]
-    pub(crate) fn release(&self, released: Released) {
+    pub(crate) fn release(&self, released: &Released) {
         if released.is_empty() {
             return;
         }

@@ -71,8 +71,8 @@ impl From<lk_target> for Target {
 /// As many deliveries as the batch has may be written at `buffer`.
 #[inline]
 pub(crate) unsafe fn write_batch(batch: Batch<'_, u64>, buffer: *mut lk_delivery) -> usize {
-    let mut count = 0;
-    for message in batch {
+    // `fold`, which the batch does segment by segment.
+    batch.fold(0, |count, message| {
         let delivery = lk_delivery {
             offset: message.offset,
             payload: *message,
@@ -85,7 +85,6 @@ pub(crate) unsafe fn write_batch(batch: Batch<'_, u64>, buffer: *mut lk_delivery
         let slot = unsafe { buffer.add(count) };
         // SAFETY: as above.
         unsafe { slot.write(delivery) };
-        count += 1;
-    }
-    count
+        count + 1
+    })
 }

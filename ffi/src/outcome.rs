@@ -96,6 +96,11 @@ impl OutcomeArray {
     }
 
     #[inline]
+    pub(crate) fn is_null(self) -> bool {
+        self.data.is_null()
+    }
+
+    #[inline]
     pub(crate) fn set(self, index: usize, outcome: Outcome) {
         if self.data.is_null() || index >= self.count {
             return;

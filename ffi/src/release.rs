@@ -170,10 +170,17 @@ impl PayloadArray {
 }
 
 /// Runs a verb of the core with a sink for what it releases, then the release callback. The verb
-/// is expanded twice: a queue without a callback does not look at its payloads at all. The
-/// expression must give the role back before it ends.
+/// must give the role back before it ends. A queue without a callback does not look at its
+/// payloads at all: the verb gets a sink that does nothing, or the form after `else` runs.
 macro_rules! releasing {
     ($handle:expr, |$sink:ident| $verb:expr) => {
+        $crate::release::releasing!($handle, |$sink| $verb, else {
+            #[allow(unused_mut)]
+            let mut $sink = |_: i64, _: u64| {};
+            $verb
+        })
+    };
+    ($handle:expr, |$sink:ident| $verb:expr, else $plain:expr) => {
         if $handle.wants_released() {
             let mut released = $crate::release::Released::new();
             let answer = {
@@ -181,12 +188,10 @@ macro_rules! releasing {
                 let mut $sink = |_: i64, payload: u64| released.push(payload);
                 $verb
             };
-            $handle.release(released);
+            $handle.release(&released);
             answer
         } else {
-            #[allow(unused_mut)]
-            let mut $sink = |_: i64, _: u64| {};
-            $verb
+            $plain
         }
     };
 }

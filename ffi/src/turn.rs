@@ -156,9 +156,11 @@ pub unsafe extern "C" fn lk_turn_commit(
     result_out: *mut lk_commit_result,
 ) -> lk_status {
     queue_call!(queue, [result_out], {
-        let answer = releasing!(queue, |sink| {
-            in_turn!(queue, turn, |turn| turn.commit_with(now_ms, sink))
-        })?;
+        let answer = releasing!(
+            queue,
+            |sink| in_turn!(queue, turn, |turn| turn.commit_with(now_ms, sink)),
+            else in_turn!(queue, turn, |turn| turn.commit(now_ms))
+        )?;
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(result_out, committed(answer)?) };
         Ok(())
@@ -318,9 +320,15 @@ pub unsafe extern "C" fn lk_turn_complete(
         // SAFETY: the caller vouches for NULL or one number per target.
         let outcomes = unsafe { OutcomeArray::new(outcomes, count) }?;
         let each = |index, outcome| outcomes.set(index, outcome);
-        let completed = releasing!(queue, |sink| {
-            in_turn!(queue, turn, |turn| turn.complete_with(targets, now_ms, each, sink))
-        })?;
+        let completed = releasing!(
+            queue,
+            |sink| in_turn!(queue, turn, |turn| turn.complete_with(targets, now_ms, each, sink)),
+            else in_turn!(queue, turn, |turn| if outcomes.is_null() {
+                turn.complete(targets, now_ms)
+            } else {
+                turn.complete_with(targets, now_ms, each, |_, _| {})
+            })
+        )?;
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(result_out, lk_complete_result::from(completed)) };
         Ok(())
