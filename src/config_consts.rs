@@ -14,4 +14,5 @@ pub(crate) const SEGMENT_SLOTS: usize = if cfg!(lk_loom) {
 pub(crate) const RUN_SEGMENTS: u64 = if cfg!(any(lk_loom, lk_shuttle, lk_stress)) { 2 } else { 16 };
 
 /// Put times that a segment keeps in its header before it needs its side block.
-pub(crate) const HEADER_TIMES: usize = if cfg!(any(lk_loom, lk_shuttle, lk_stress)) { 1 } else { 4 };
+pub(crate) const HEADER_TIMES: usize =
+    if cfg!(any(lk_loom, lk_shuttle, lk_stress)) { 1 } else { 3 };

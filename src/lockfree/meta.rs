@@ -117,29 +117,17 @@ impl Meta {
         ((self.0 >> DELIVERY_SHIFT) & DELIVERY_MAX) as u32
     }
 
+    /// The delivery, or the one after it.
+    #[inline(always)]
+    pub(crate) fn delivery_plus(self, plus: u32) -> u32 {
+        if plus == 0 { self.delivery() } else { self.with_next_delivery().delivery() }
+    }
+
     #[inline(always)]
     pub(crate) fn with_next_delivery(self) -> Self {
         let now = u64::from(self.delivery());
         let next = if now == DELIVERY_MAX { 1 } else { now + 1 };
         Self((self.0 & !(DELIVERY_MAX << DELIVERY_SHIFT)) | (next << DELIVERY_SHIFT))
-    }
-
-    /// Undoes `with_next_delivery`, but for the wrap, which goes back to 2^24 - 1 instead of 0.
-    pub(crate) fn with_delivery_before(self) -> Self {
-        let now = u64::from(self.delivery());
-        let before = if now == 0 { DELIVERY_MAX } else { now - 1 };
-        Self((self.0 & !(DELIVERY_MAX << DELIVERY_SHIFT)) | (before << DELIVERY_SHIFT))
-    }
-
-    /// In flight, lent once, one delivery more: for who owns the slot.
-    #[inline(always)]
-    pub(crate) fn lent_afresh(self) -> Self {
-        let delivery = DELIVERY_MAX << DELIVERY_SHIFT;
-        if self.0 & delivery == delivery {
-            return self.with_state(State::InFlight).with_loans(1).with_next_delivery();
-        }
-        let kept = self.0 & !(STATE | (LOANS_MAX << LOANS_SHIFT));
-        Self((kept | 1 | Self::LOAN) + (1 << DELIVERY_SHIFT))
     }
 
     #[inline(always)]
@@ -176,16 +164,6 @@ mod tests {
         assert!(Meta(start.0 | Meta::DEAD).is_free());
         assert_eq!(start.with_attempts_plus(255).attempts(), 255);
         assert_eq!(start.with_attempts_plus(255).seq(), 0xabcdef);
-    }
-
-    #[test]
-    fn lending_afresh_is_the_three_steps_in_one() {
-        for delivery in [0, 1, DELIVERY_MAX - 1, DELIVERY_MAX] {
-            let meta =
-                Meta((9 << SEQ_SHIFT) | (delivery << DELIVERY_SHIFT) | (3 << 8) | 0b1_1000 | 2);
-            let steps = meta.with_state(State::InFlight).with_loans(1).with_next_delivery();
-            assert_eq!(meta.lent_afresh(), steps);
-        }
     }
 
     #[test]

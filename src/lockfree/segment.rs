@@ -10,8 +10,10 @@
 //! |---|---|---|
 //! | base_rank, base_offset, batch times, delta, size, payload | puller | before the publish word covers them |
 //! | next | puller | when the following segment is made ready |
-//! | meta | whoever moves the message | see `meta` |
+//! | meta | whoever moves the message | see `meta`; in the lane only once `marked` |
 //! | done, again | consumers; puller at reuse | bit per slot: finished; ready again |
+//! | offer | lane, closer; puller at reuse | bit per slot: who clears it has the payload |
+//! | marked | lane; puller before publishing | bit per slot: the state word counts |
 //! | retire | consumers (concurrent mode) | slots released, and PASSED once the head went past |
 //! | pool_next | who returns it | while in the pool |
 //!
@@ -48,6 +50,10 @@ pub(crate) struct Segment<T> {
     next: AtomicPtr<Segment<T>>,
     pub(crate) done: AtomicU64,
     pub(crate) again: AtomicU64,
+    /// Lane: slots below the consume rank whose payload is left to a closer; see `spread`.
+    offer: AtomicU64,
+    /// Slots whose state word means something; the others are as just put, with no attempts.
+    marked: AtomicU64,
     batch_mask: AtomicU64,
     batch_ms: [AtomicI64; HEADER_TIMES],
     side: AtomicPtr<Side>,
@@ -77,6 +83,8 @@ impl<T> Segment<T> {
             next: AtomicPtr::new(ptr::null_mut()),
             done: AtomicU64::new(0),
             again: AtomicU64::new(0),
+            offer: AtomicU64::new(0),
+            marked: AtomicU64::new(0),
             batch_mask: AtomicU64::new(0),
             batch_ms: std::array::from_fn(|_| AtomicI64::new(0)),
             side: AtomicPtr::new(ptr::null_mut()),
@@ -208,7 +216,13 @@ impl<T> Segment<T> {
 
     /// Puller: gives the segment its place. Nothing of it is visible to who follows the rules until
     /// the publish word covers it.
-    pub(crate) fn assign(&self, base_rank: u64, base_offset: i64, run_first: bool) -> u32 {
+    pub(crate) fn assign(
+        &self,
+        base_rank: u64,
+        base_offset: i64,
+        run_first: bool,
+        marked: u64,
+    ) -> u32 {
         // ORDERING: Relaxed, then a Release fence — pairs with `valid_still`. Model: late_reader
         self.base_rank.store(NOWHERE, Ordering::Relaxed);
         if !crate::sync::mutated("assign_no_fence") {
@@ -222,6 +236,8 @@ impl<T> Segment<T> {
         // ORDERING: Relaxed — swaps, since a late consumer may still set a bit; see `crowd`.
         self.done.swap(0, Ordering::Relaxed);
         self.retire.swap(0, Ordering::Relaxed);
+        self.offer.swap(0, Ordering::Relaxed);
+        self.marked.swap(marked, Ordering::Relaxed);
         let stray = self.again.swap(0, Ordering::Relaxed).count_ones();
         // ORDERING: Release — pairs with `base_rank`.
         self.base_rank.store(base_rank, Ordering::Release);
@@ -229,12 +245,17 @@ impl<T> Segment<T> {
     }
 
     /// Puller: fills a slot that is not published yet; `seq` is that of the segment, `base` its
-    /// first offset.
+    /// first offset; a `crowd` needs every state word.
     ///
     /// # Safety
     /// The slot holds no payload, and only the puller knows of it.
     #[inline(always)]
-    pub(crate) unsafe fn fill(&self, slot: usize, message: Incoming<T>, (seq, base): (u64, i64)) {
+    pub(crate) unsafe fn fill(
+        &self,
+        slot: usize,
+        message: Incoming<T>,
+        (seq, base, crowd): (u64, i64, bool),
+    ) {
         let distance = message.offset - base;
         // ORDERING: Relaxed — the publish word's Release makes them visible. Model: put_take
         if distance < i64::from(FAR) {
@@ -248,8 +269,14 @@ impl<T> Segment<T> {
             unsafe { cell.cast::<T>().write(message.payload) };
         });
         let attempts = message.attempts.min(255) as u8;
-        // ORDERING: Relaxed — as above.
-        self.meta[slot].store(Meta::fresh(seq, attempts).0, Ordering::Relaxed);
+        if crowd || attempts > 0 {
+            // ORDERING: Relaxed — as above.
+            self.meta[slot].store(Meta::fresh(seq, attempts).0, Ordering::Relaxed);
+        }
+        if !crowd && attempts > 0 {
+            // ORDERING: Relaxed — as above; the lane sets bits of other slots.
+            self.marked.fetch_or(1 << slot, Ordering::Relaxed);
+        }
     }
 
     #[cold]
@@ -259,31 +286,47 @@ impl<T> Segment<T> {
         self.delta[slot].store(FAR, Ordering::Relaxed);
     }
 
-    /// Pass holder of the lane: writes the state words of a run that is about to be taken; answers
-    /// its bytes.
+    /// Sum of the sizes of a run of slots.
     #[inline(always)]
-    pub(crate) fn lend_run(&self, slot: usize, len: usize) -> u64 {
-        let mut bytes = 0;
-        for (meta, size) in self.meta[slot..slot + len].iter().zip(&self.size[slot..slot + len]) {
-            // ORDERING: Relaxed — ranks from `k` on are the pass holder's, until its swap of the
-            // consume word hands them to the closer's read-modify-writes. Model: take_close
-            let lent = Meta(meta.load(Ordering::Relaxed)).lent_afresh();
-            meta.store(lent.0, Ordering::Relaxed);
-            bytes += u64::from(size.load(Ordering::Relaxed));
-        }
-        bytes
+    pub(crate) fn run_bytes(&self, slot: usize, len: usize) -> u64 {
+        // ORDERING: Relaxed — ordered by the publish word.
+        self.size[slot..slot + len].iter().map(|size| u64::from(size.load(Ordering::Relaxed))).sum()
     }
 
-    /// Pass holder of the lane: takes back what `lend_run` wrote; the ranks were not taken.
-    #[cold]
-    pub(crate) fn unlend_run(&self, slot: usize, len: usize) {
-        for meta in &self.meta[slot..slot + len] {
-            // ORDERING: Relaxed — as `lend_run`. A swap, as the queue may be closed at any time
-            // now.
-            let lent = Meta(meta.load(Ordering::Relaxed));
-            let back = lent.with_state(State::Ready).with_loans(0).with_delivery_before();
-            let _ = meta.compare_exchange(lent.0, back.0, Ordering::Relaxed, Ordering::Relaxed);
+    /// Pass holder: the state word of a slot, whether it was ever written or not. `delivery` counts
+    /// the deliveries that have ended.
+    #[inline(always)]
+    pub(crate) fn lane_meta(&self, slot: usize) -> Meta {
+        // ORDERING: Relaxed — written by the puller before it published, or by a pass holder.
+        if self.marked.load(Ordering::Relaxed) & (1 << slot) == 0 {
+            return Meta::fresh(0, 0);
         }
+        // ORDERING: Relaxed — as above.
+        Meta(self.meta[slot].load(Ordering::Relaxed))
+    }
+
+    /// Pass holder: the deliveries of a run of slots end without finishing the messages.
+    pub(crate) fn end_deliveries(&self, slot: usize, len: usize, attempts_plus: u8) {
+        for at in slot..slot + len {
+            let ended = self.lane_meta(at).with_next_delivery().with_attempts_plus(attempts_plus);
+            // ORDERING: Relaxed — only pass holders look; the turnstile orders them.
+            self.meta[at].store(ended.0, Ordering::Relaxed);
+        }
+        let bits = (u64::MAX >> (64 - len)) << slot;
+        // ORDERING: Relaxed — as above; the puller sets bits of other slots.
+        self.marked.fetch_or(bits, Ordering::Relaxed);
+    }
+
+    /// Pass holder: leaves the payload of a slot below the consume rank to a closer.
+    pub(crate) fn offer(&self, slot: usize) {
+        // ORDERING: AcqRel — who withdraws it sees our use of the payload before.
+        self.offer.fetch_or(1 << slot, Ordering::AcqRel);
+    }
+
+    /// Closer or pass holder: takes an offer away; who gets true has the payload.
+    pub(crate) fn withdraw(&self, slot: usize) -> bool {
+        // ORDERING: AcqRel — as `offer`. Model: requeue_close
+        self.offer.fetch_and(!(1 << slot), Ordering::AcqRel) & (1 << slot) != 0
     }
 
     /// Puller: the batch that starts at `slot` was put at `now_ms`.

@@ -4,9 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use crate::config_consts::SEGMENT_SLOTS;
-use crate::lockfree::meta::Meta;
 use crate::lockfree::segment::Segment;
-use crate::sync::atomic::Ordering;
 
 /// A slot of a held segment.
 pub(super) struct Place<T> {
@@ -43,6 +41,8 @@ impl<T> Place<T> {
 pub struct Batch<'b, T> {
     run: Place<T>,
     run_left: usize,
+    /// What the state words lack: in the lane they count the deliveries before this one.
+    delivery_plus: u32,
     list: std::slice::Iter<'b, Place<T>>,
     lent: PhantomData<&'b T>,
 }
@@ -83,16 +83,34 @@ impl<T> Deref for Message<'_, T> {
 
 impl<'b, T> Batch<'b, T> {
     pub(super) fn run(first: Place<T>, len: usize) -> Self {
-        Self { run: first, run_left: len, list: [].iter(), lent: PhantomData }
+        Self { run: first, run_left: len, delivery_plus: 1, list: [].iter(), lent: PhantomData }
     }
 
-    pub(super) fn list(places: &'b [Place<T>]) -> Self {
+    pub(super) fn list(places: &'b [Place<T>], delivery_plus: u32) -> Self {
         let nowhere = Place { segment: std::ptr::null(), slot: 0 };
-        Self { run: nowhere, run_left: 0, list: places.iter(), lent: PhantomData }
+        let list = places.iter();
+        Self { run: nowhere, run_left: 0, delivery_plus, list, lent: PhantomData }
     }
 
     pub(super) fn empty() -> Self {
-        Self::list(&[])
+        Self::list(&[], 0)
+    }
+}
+
+impl<'b, T> Batch<'b, T> {
+    #[inline(always)]
+    fn message(&self, place: Place<T>) -> Message<'b, T> {
+        let segment = place.segment::<'b>();
+        let meta = segment.lane_meta(place.slot);
+        Message {
+            offset: segment.offset(place.slot),
+            size: segment.size(place.slot),
+            attempts: meta.attempts(),
+            delivery: meta.delivery_plus(self.delivery_plus),
+            // SAFETY: the taker holds a loan of this slot, which cannot end while `'b` borrows the
+            // taker.
+            payload: unsafe { segment.payload(place.slot) },
+        }
     }
 }
 
@@ -112,18 +130,27 @@ impl<'b, T> Iterator for Batch<'b, T> {
         } else {
             *self.list.next()?
         };
-        let segment = place.segment::<'b>();
-        // ORDERING: Relaxed — the taker wrote it.
-        let meta = Meta(segment.meta[place.slot].load(Ordering::Relaxed));
-        Some(Message {
-            offset: segment.offset(place.slot),
-            size: segment.size(place.slot),
-            attempts: meta.attempts(),
-            delivery: meta.delivery(),
-            // SAFETY: the taker holds a loan of this slot, which cannot end while `'b` borrows the
-            // taker.
-            payload: unsafe { segment.payload(place.slot) },
-        })
+        Some(self.message(place))
+    }
+
+    #[inline]
+    fn fold<B, F: FnMut(B, Message<'b, T>) -> B>(mut self, init: B, mut f: F) -> B {
+        let mut sum = init;
+        while self.run_left > 0 {
+            let first = if self.run.slot == SEGMENT_SLOTS {
+                Place { segment: self.run.segment().next(), slot: 0 }
+            } else {
+                self.run
+            };
+            let len = self.run_left.min(SEGMENT_SLOTS - first.slot);
+            for slot in first.slot..first.slot + len {
+                sum = f(sum, self.message(Place { segment: first.segment, slot }));
+            }
+            self.run_left -= len;
+            self.run = Place { segment: first.segment, slot: first.slot + len };
+        }
+        let list = self.list.clone();
+        list.fold(sum, |sum, place| f(sum, self.message(*place)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -1,15 +1,13 @@
 //! Closing, and what is left when the window is dropped.
 //!
-//! Every payload is released once, by whoever comes last. What the closer releases, and how it is
-//! told from what it leaves to others:
+//! Every payload is released once, by whoever comes last. What the closer releases:
 //!
 //! | where | lane, pass held | lane, nobody inside | crowd |
 //! |---|---|---|---|
-//! | from the frozen consume rank on | not done: closer | not done: closer | state word: no loan and not done |
-//! | below it | state word: no loan and not done | not done: closer | the same |
+//! | from the frozen consume rank on | not finished | not finished | not lent and not finished |
+//! | below it | what was offered (`spread`) | not finished | the same |
 //!
-//! A lane's state words below the consume rank say one loan for what is in flight or finished, none
-//! for what is ready again. Models: put_close, take_close, commit_close, close_give_back,
+//! Models: put_close, take_close, commit_close, close_give_back,
 //! complete_close.
 
 use super::Window;
@@ -17,7 +15,7 @@ use super::batch::{Place, Sink};
 use super::lookup::At;
 use crate::lockfree::meta::{Meta, State};
 use crate::lockfree::words::{self, CLOSED};
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{Ordering, fence};
 
 /// Who is still at work in a window that is being closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,6 +76,8 @@ impl<T> Window<T> {
     pub(crate) fn release_unlent(&self, who: CloseSink, sink: &mut impl Sink<T>) {
         // ORDERING: Acquire — frozen; the state words of what was taken are seen.
         let k = words::rank(self.take.consume.load(Ordering::Acquire));
+        // ORDERING: SeqCst fence — pairs with the one in `spread::offer_all`. Model: requeue_close
+        fence(Ordering::SeqCst);
         let published = self.published();
         let safe = self.safe_offset();
         let Some(head) = self.head() else { return };
@@ -122,9 +122,7 @@ impl<T> Window<T> {
             if done || at.segment.offset(place.slot) < safe || !at.segment.valid_still(at.base) {
                 return false;
             }
-            if !below_k || who == CloseSink::Alone {
-                return true;
-            }
+            return !below_k || who == CloseSink::Alone || at.segment.withdraw(place.slot);
         }
         let was = at.segment.mark_dead(place.slot);
         was.loans() == 0 && was.state() != State::Done && !was.is_dead()

@@ -113,7 +113,7 @@ impl<T> Window<T> {
         }
         // ORDERING: Relaxed — a gauge.
         self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);
-        Ok(Batch::list(&member.list))
+        Ok(Batch::list(&member.list, 0))
     }
 
     fn take_fresh(&self, member: &mut MemberState<T>, from: u64, to: u64, now_ms: i64) {

@@ -115,11 +115,9 @@ impl<T> Window<T> {
             return self.lane_take_slow(state, n, now_ms);
         }
         let first = Place { segment: state.k_segment, slot };
-        let bytes = first.segment().lend_run(slot, n);
-        match self.take_run(state, n as u64, bytes, now_ms) {
-            Ok(()) => Ok(Batch::run(first, n)),
-            Err(word) => Err(self.not_taken(first, n, word)),
-        }
+        let bytes = first.segment().run_bytes(slot, n);
+        self.take_run(state, n as u64, bytes, now_ms)?;
+        Ok(Batch::run(first, n))
     }
 
     /// As `lane_take`, for what lies in several segments, is not known to be published, or is
@@ -156,16 +154,14 @@ impl<T> Window<T> {
         let mut left = taken as usize;
         loop {
             let run = left.min(SLOTS as usize - at.slot);
-            bytes += at.segment().lend_run(at.slot, run);
+            bytes += at.segment().run_bytes(at.slot, run);
             left -= run;
             if left == 0 {
                 break;
             }
             at = Place { segment: at.segment().next(), slot: 0 };
         }
-        if let Err(word) = self.take_run(state, taken, bytes, now_ms) {
-            return Err(self.not_taken(first, taken as usize, word));
-        }
+        self.take_run(state, taken, bytes, now_ms)?;
         if !std::ptr::eq(at.segment, state.k_segment) {
             state.k_segment = at.segment;
             state.k_end = at.segment().pinned_base() + SLOTS;
@@ -173,7 +169,7 @@ impl<T> Window<T> {
         Ok(Batch::run(first, taken as usize))
     }
 
-    /// The step of a take: the ranks `[k, k + taken)`, whose state words are written.
+    /// The step of a take: the ranks `[k, k + taken)`.
     #[inline(always)]
     fn take_run(
         &self,
@@ -181,39 +177,29 @@ impl<T> Window<T> {
         taken: u64,
         bytes: u64,
         now_ms: i64,
-    ) -> Result<(), u64> {
+    ) -> Result<(), Refusal> {
         let expected = words::consume(state.k, state.version, false);
-        // ORDERING: Release — a closer that acquires the word sees the state words. Relaxed
-        // failure: only flags differ. Model: take_close
-        let success = ordering("take_relaxed", Ordering::Release, Ordering::Relaxed);
-        // ORDERING: as said above.
-        self.take.consume.compare_exchange(
-            expected,
-            expected + taken,
-            success,
-            Ordering::Relaxed,
-        )?;
+        // ORDERING: Relaxed — a take publishes nothing; it decides against `close` and `stop` on
+        // this one word, and continues the release sequence of the step before. Model: take_close
+        let taking = if mutated("take_no_cas") {
+            // ORDERING: Relaxed — the planted bug: overwrites a close.
+            Ok(self.take.consume.swap(expected + taken, Ordering::Relaxed))
+        } else {
+            // ORDERING: Relaxed — as said above.
+            self.take.consume.compare_exchange(
+                expected,
+                expected + taken,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            )
+        };
+        taking.map_err(|word| self.no_take(word))?;
         state.k += taken;
         state.in_flight += taken;
         state.in_bytes += bytes;
         // ORDERING: Relaxed — a gauge.
         self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);
         Ok(())
-    }
-
-    /// A take that found the queue stopped or closed: its state words go back, unless the closer
-    /// has them.
-    #[cold]
-    fn not_taken(&self, mut at: Place<T>, taken: usize, word: u64) -> Refusal {
-        let refusal = self.no_take(word);
-        let mut left = if refusal == Refusal::Stopped { taken } else { 0 };
-        while left > 0 {
-            let run = left.min(SLOTS as usize - at.slot);
-            at.segment().unlend_run(at.slot, run);
-            left -= run;
-            at = Place { segment: at.segment().next(), slot: 0 };
-        }
-        refusal
     }
 
     pub(super) fn lane_may_take(&self) -> Result<(), Refusal> {
@@ -555,6 +541,7 @@ impl<T> Window<T> {
             self.spread_rollback(state, &mut sink)?;
             return Ok(rolled);
         }
+        self.end_deliveries(state);
         self.set_consume(state.consume(state.k), state.consume(state.h)).map_err(|()| {
             self.lane_close(state, &mut sink);
             Refusal::Closed
@@ -565,6 +552,21 @@ impl<T> Window<T> {
         state.in_flight = 0;
         state.in_bytes = 0;
         Ok(rolled)
+    }
+
+    /// The deliveries of everything in flight end, in a compact state.
+    fn end_deliveries(&self, state: &LaneState<T>) {
+        let (mut segment, mut end, mut rank) = (state.h_segment, state.h_end, state.h);
+        while rank < state.k {
+            if rank == end {
+                segment = Place { segment, slot: 0 }.segment().next();
+                end += SLOTS;
+            }
+            let run = end.min(state.k) - rank;
+            let place = Place { segment, slot: (rank % SLOTS) as usize };
+            place.segment().end_deliveries(place.slot, run as usize, 0);
+            rank += run;
+        }
     }
 
     /// Replaces the consume word, whatever `stop` does; Err once closed.
@@ -598,7 +600,7 @@ impl<T> Window<T> {
         let mut list = std::mem::take(&mut state.list);
         self.for_in_flight(state, |place, _| list.push(place));
         state.list = list;
-        Batch::list(&state.list)
+        Batch::list(&state.list, 1)
     }
 
     /// The queue is closed: the loans of everything in flight end here, and their payloads with

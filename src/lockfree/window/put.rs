@@ -199,7 +199,7 @@ impl<T> Window<T> {
             let tail = unsafe { &*state.tail };
             let slot = (rank % SLOTS) as usize;
             tail.stamp(slot, now_ms);
-            let of_segment = (tail.seq(), tail.base_offset());
+            let of_segment = (tail.seq(), tail.base_offset(), self.concurrent);
             let run = (accepted - position).min((state.tail_end - rank) as usize);
             for step in 0..run {
                 // SAFETY: in range of the slice (caller).
@@ -370,7 +370,8 @@ impl<T> Window<T> {
     fn grow(&self, state: &mut PullerState<T>, rank: u64, offset: i64) {
         let segment = self.pool.take(&mut state.spare);
         let run_first = state.run_left == 0;
-        let stray = segment.assign(rank, offset, run_first);
+        let marked = if self.concurrent { u64::MAX } else { 0 };
+        let stray = segment.assign(rank, offset, run_first, marked);
         if stray > 0 {
             // ORDERING: Relaxed — a hint for takers.
             self.crowd.again.fetch_sub(u64::from(stray), Ordering::Relaxed);

@@ -11,17 +11,20 @@
 //!   word. Until the consume word follows, a reader that finds the safe offset above the current
 //!   record's lowest message takes the other record.
 //!
-//! Against close, which may pass at any time, the slots of `[h, k)` are settled one by one: a loan
-//! is set before the step and ended after it, each by a read-modify-write, and whoever ends the
-//! last one of a dead message releases it. The steps cost time linear in `k - h`; they are the
-//! exception (a batch of which some are retried).
+//! Against close, which may pass at any time: what is ready below `k` has a bit in its segment's
+//! `offer`. A closer that finds the pass held withdraws the offers, and whoever clears a bit has
+//! the payload; the rest below `k` is on loan and left to the pass holder. Offers are made after
+//! the step, so a fence on both sides lets at least one see the other; they are withdrawn before
+//! the next one.
+//!
+//! The steps cost time linear in `k - h`; they are the exception (a batch of which some are
+//! retried).
 //! Models: requeue_snapshot, requeue_close, complete_lane_close.
 
 use super::batch::{Batch, Place, Sink};
 use super::lane::LaneState;
 use super::record::Cut;
 use super::{SLOTS, Window};
-use crate::lockfree::meta::State;
 use crate::lockfree::words::{self, SPREAD};
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::types::{Committed, Completed, Outcome, Refusal, Requeued, Target};
@@ -199,11 +202,12 @@ impl<T> Window<T> {
         if rank < state.h || place.is_done() {
             return Err(Outcome::Unknown);
         }
-        let delivery = at.segment.load_meta(slot).delivery();
+        let ready = rank >= state.k || place.is_again();
+        let delivery = at.segment.lane_meta(slot).delivery_plus(u32::from(!ready));
         if target.delivery != 0 && target.delivery != delivery {
             return Err(Outcome::Stale);
         }
-        if rank >= state.k || place.is_again() {
+        if ready {
             return Err(Outcome::Unknown);
         }
         Ok((place, rank))
@@ -218,62 +222,98 @@ impl<T> Window<T> {
         mut each: impl FnMut(usize, Outcome),
         mut sink: impl Sink<T>,
     ) -> Result<Requeued, Refusal> {
-        let from = state.consume(state.k);
-        let was_spread = state.is_spread();
         let mut answer = Requeued::default();
-        let (mut lowest, mut bytes) = (u64::MAX, 0);
-        state.list.clear();
+        let mut chosen: Vec<(u64, Place<T>)> = Vec::new();
         for (index, target) in targets.enumerate() {
             let outcome = match self.in_flight_at(state, target) {
-                Ok((place, rank)) => {
-                    place.set_again(true);
-                    state.list.push(place);
-                    lowest = lowest.min(rank);
-                    bytes += u64::from(place.segment().size(place.slot));
-                    answer.requeued += 1;
-                    Outcome::Won
-                }
-                Err(outcome) => {
-                    answer.unknown += u32::from(outcome == Outcome::Unknown);
-                    answer.stale += u32::from(outcome == Outcome::Stale);
-                    outcome
-                }
+                Ok((place, rank)) => match chosen.binary_search_by_key(&rank, |(rank, _)| *rank) {
+                    Ok(_) => Outcome::Unknown,
+                    Err(at) => {
+                        chosen.insert(at, (rank, place));
+                        Outcome::Won
+                    }
+                },
+                Err(outcome) => outcome,
             };
+            match outcome {
+                Outcome::Won => answer.requeued += 1,
+                Outcome::Unknown => answer.unknown += 1,
+                Outcome::Stale => answer.stale += 1,
+            }
             each(index, outcome);
         }
-        let chosen = std::mem::take(&mut state.list);
-        let count = chosen.len() as u64;
-        state.in_flight -= count;
-        state.in_bytes -= bytes;
-        let result = if count == 0 {
-            if self.progress_closed() { Err(()) } else { Ok(()) }
-        } else if !was_spread && count == state.k - lowest {
-            // The last ones, all of them: ready is one run again.
-            for place in &chosen {
-                place.set_again(false);
-                let meta = place.segment().load_meta(place.slot).with_attempts_plus(plus);
-                // ORDERING: Relaxed — below `k` but in flight: the closer leaves it to us;
-                // published by the swap.
-                place.segment().meta[place.slot].swap(meta.0, Ordering::Relaxed);
-            }
-            let moved = self.set_consume(from, state.consume(lowest));
-            if moved.is_ok() {
-                self.move_k_down(state, lowest);
-            } else {
-                chosen.iter().for_each(|place| place.set_again(true));
-                state.again += count;
-                self.end_loans(&chosen, 0, &mut sink);
-            }
-            moved
-        } else {
-            state.again += count;
-            // Closed or not, they are in flight no more.
-            let moved = self.flip(state, from);
-            self.end_loans(&chosen, plus, &mut sink);
-            moved
+        let Some((lowest, _)) = chosen.first().copied() else {
+            return if self.progress_closed() { Err(Refusal::Closed) } else { Ok(answer) };
         };
-        state.list = chosen;
-        result.map(|()| answer).map_err(|()| Refusal::Closed)
+        let count = chosen.len() as u64;
+        for (_, place) in &chosen {
+            place.segment().end_deliveries(place.slot, 1, plus);
+            state.in_bytes -= u64::from(place.segment().size(place.slot));
+        }
+        let from = state.consume(state.k);
+        let compact = !state.is_spread() && count == state.k - lowest;
+        state.in_flight -= count;
+        let moved = if compact {
+            // The last ones, all of them: ready is one run again.
+            self.set_consume(from, state.consume(lowest))
+        } else {
+            chosen.iter().for_each(|(_, place)| place.set_again(true));
+            state.again += count;
+            self.flip(state, from)
+        };
+        match moved {
+            Ok(()) if compact => self.move_k_down(state, lowest),
+            Ok(()) => self.offer_all(state, &chosen, &mut sink),
+            Err(()) => {
+                state.again -= if compact { 0 } else { count };
+                self.settle_closed(state, &chosen, |_| true, &mut sink);
+            }
+        }
+        moved.map(|()| answer).map_err(|()| Refusal::Closed)
+    }
+
+    /// What was just requeued below `k` is for a closer to release, should one come; or did come.
+    fn offer_all(
+        &self,
+        state: &mut LaneState<T>,
+        chosen: &[(u64, Place<T>)],
+        sink: &mut impl Sink<T>,
+    ) {
+        chosen.iter().for_each(|(_, place)| place.segment().offer(place.slot));
+        // ORDERING: SeqCst fence — pairs with the one in `release_unlent`: either the closer sees
+        // the offers, or we see that it came. Model: requeue_close
+        if !crate::sync::mutated("offer_no_fence") {
+            fence(Ordering::SeqCst);
+        }
+        // ORDERING: Relaxed — ordered by the fence.
+        if self.take.consume.load(Ordering::Relaxed) & words::CLOSED != 0 {
+            state.again -= chosen.len() as u64;
+            self.settle_closed(state, chosen, |place| place.segment().withdraw(place.slot), sink);
+        }
+    }
+
+    /// The queue is closed: these slots are in flight no more, and those that are `ours` we
+    /// release.
+    fn settle_closed(
+        &self,
+        state: &mut LaneState<T>,
+        chosen: &[(u64, Place<T>)],
+        ours: impl Fn(&Place<T>) -> bool,
+        sink: &mut impl Sink<T>,
+    ) {
+        let mut released = 0;
+        for (_, place) in chosen {
+            // Only for `for_in_flight` to pass over; below the frozen `k` no closer looks.
+            place.set_done();
+            state.finished += 1;
+            if ours(place) {
+                released += 1;
+                // SAFETY: its loan is over, the queue is closed, and the closer did not get it.
+                let payload = unsafe { place.segment().take_payload(place.slot) };
+                sink.give(place.offset(), payload);
+            }
+        }
+        Self::add_released(&self.tallies[0], released);
     }
 
     fn move_k_down(&self, state: &mut LaneState<T>, k: u64) {
@@ -281,32 +321,6 @@ impl<T> Window<T> {
         state.k = k;
         state.k_segment = at.segment;
         state.k_end = at.base + SLOTS;
-    }
-
-    /// The loans of slots below `k` end: whoever comes second, this or the closer, releases a dead
-    /// one.
-    fn end_loans(&self, places: &[Place<T>], plus: u8, sink: &mut impl Sink<T>) {
-        let mut released = 0;
-        for place in places {
-            let segment = place.segment();
-            let mut meta = segment.load_meta(place.slot);
-            loop {
-                let to = meta.with_state(State::Ready).with_loans(0).with_attempts_plus(plus);
-                match segment.move_meta(place.slot, meta, to) {
-                    Ok(()) => break,
-                    Err(now) => meta = now,
-                }
-            }
-            if meta.is_dead() {
-                released += 1;
-                // SAFETY: dead, and the last loan ended by our step.
-                let payload = unsafe { segment.take_payload(place.slot) };
-                sink.give(place.offset(), payload);
-            }
-        }
-        if released > 0 {
-            Self::add_released(&self.tallies[0], released);
-        }
     }
 
     /// Finishes in-flight messages, each in one step (W7).
@@ -510,6 +524,7 @@ impl<T> Window<T> {
         sink: &mut impl Sink<T>,
     ) -> Result<(), Refusal> {
         let from = state.consume(state.k);
+        self.for_in_flight(state, |place, _| place.segment().end_deliveries(place.slot, 1, 0));
         let old_k = state.k;
         let old = (state.k_segment, state.k_end, state.again, state.above);
         let old_in = (state.in_flight, state.in_bytes);
@@ -525,7 +540,10 @@ impl<T> Window<T> {
         }
         // Above `k` the bits mean nothing; they must be gone before `k` comes this way again.
         self.for_ranks(state, old_k, |place, _| {
-            place.set_again(false);
+            if place.is_again() {
+                place.set_again(false);
+                place.segment().withdraw(place.slot);
+            }
             true
         });
         Ok(())
@@ -568,9 +586,16 @@ impl<T> Window<T> {
         }
         let again = list.iter().filter(|place| place.is_again()).count();
         let bytes: u64 = list.iter().map(|place| u64::from(place.segment().size(place.slot))).sum();
-        for (index, place) in list.iter().enumerate() {
-            self.lend(*place, index < again);
-        }
+        // Withdrawn from a closer; one that was there already released it, and the flip below
+        // fails.
+        let gone: Vec<_> = list[..again]
+            .iter()
+            .filter(|place| {
+                place.set_again(false);
+                !place.segment().withdraw(place.slot)
+            })
+            .map(|place| (0, *place))
+            .collect();
         state.again -= again as u64;
         state.above -= passed;
         state.in_flight += list.len() as u64;
@@ -583,38 +608,18 @@ impl<T> Window<T> {
         }
         let flipped = self.flip(state, from);
         if flipped.is_err() {
+            // Closed. What was withdrawn stays with us, to be released with what is in flight.
             (state.k, state.k_segment, state.k_end, state.above) = old;
-            state.again += again as u64;
-            state.in_flight -= list.len() as u64;
-            state.in_bytes -= bytes;
-            list[..again].iter().for_each(|place| place.set_again(true));
-            self.end_loans(&list[..again], 0, &mut super::batch::DropSink);
+            let fresh = list[again..].iter().map(|place| place.segment().size(place.slot));
+            state.in_bytes -= fresh.map(u64::from).sum::<u64>();
+            state.in_flight -= (list.len() - again + gone.len()) as u64;
+            self.settle_closed(state, &gone, |_| false, &mut super::batch::DropSink);
         }
         state.list = list;
         flipped.map_err(|()| Refusal::Closed)?;
         // ORDERING: Relaxed — a gauge.
         self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);
-        Ok(Batch::list(&state.list))
-    }
-
-    /// One more delivery of a ready message; below `k` the closer may be about to pass.
-    fn lend(&self, place: Place<T>, below_k: bool) {
-        let segment = place.segment();
-        let mut meta = segment.load_meta(place.slot);
-        if !below_k {
-            // ORDERING: Relaxed — as `lane_take`.
-            segment.meta[place.slot].store(meta.lent_afresh().0, Ordering::Relaxed);
-            return;
-        }
-        place.set_again(false);
-        // A dead one may be released already; the loan then means nothing, and the flip below
-        // fails.
-        while !meta.is_dead() {
-            match segment.move_meta(place.slot, meta, meta.lent_afresh()) {
-                Ok(()) => return,
-                Err(now) => meta = now,
-            }
-        }
+        Ok(Batch::list(&state.list, 1))
     }
 
     /// Whether anything is ready.
