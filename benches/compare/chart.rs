@@ -60,6 +60,7 @@ fn plot(
         .x_labels(0)
         .x_label_formatter(&name_of)
         .y_desc("ns")
+        .y_label_formatter(&|ns| format!("{ns:.0}"))
         .label_style(("sans-serif", 15))
         .draw()?;
     for (rank, (name, colour)) in IMPLEMENTATIONS.iter().zip(COLOURS).enumerate() {

@@ -22,6 +22,12 @@ impl RingMessage {
     pub fn offset(&self) -> i64 {
         self.offset.load(Ordering::Relaxed)
     }
+
+    /// The size for flow control.
+    #[inline(always)]
+    pub fn size(&self) -> u64 {
+        u64::from(self.size)
+    }
 }
 
 /// What the implementations hold and hand over: a pointer, as a client would.

@@ -1,5 +1,6 @@
 //! A mutex around two ordered maps: what the Java client does (`ProcessQueue.java`: `msgTreeMap`
-//! and `consumingMsgOrderlyTreeMap` under a lock, count and size in atomics beside it).
+//! and `consumingMsgOrderlyTreeMap` under a lock, count and size in atomics beside it). As
+//! there, a map holds the message itself, and its size is read when it is removed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -12,16 +13,10 @@ use super::Published;
 use crate::ring::{PULL_BATCH, Payload, Pulled};
 use crate::subject::{AnyOrder, Cache, Commit, Complete, Observed, Ordered, Pull, Rollback};
 
-#[derive(Clone, Copy)]
-struct Held {
-    payload: Payload,
-    size: u32,
-}
-
 #[derive(Default)]
 struct Maps {
-    ready: BTreeMap<i64, Held>,
-    in_flight: BTreeMap<i64, Held>,
+    ready: BTreeMap<i64, Payload>,
+    in_flight: BTreeMap<i64, Payload>,
     pull_offset: i64,
 }
 
@@ -63,8 +58,7 @@ impl Pull for &MutexBtreeMap {
         let mut maps = self.maps.lock();
         let mut bytes = 0;
         for message in batch {
-            let held = Held { payload: message.payload, size: message.size };
-            maps.ready.insert(message.offset, held);
+            maps.ready.insert(message.offset, message.payload);
             bytes += u64::from(message.size);
             maps.pull_offset = maps.pull_offset.max(message.offset + 1);
         }
@@ -94,9 +88,9 @@ impl<'q> Taker<'q> {
         let mut guard = self.queue.maps.lock();
         let maps = &mut *guard;
         while self.taken.len() < n {
-            let Some((offset, held)) = maps.ready.pop_first() else { break };
-            maps.in_flight.insert(offset, held);
-            self.taken.push(held.payload);
+            let Some((offset, payload)) = maps.ready.pop_first() else { break };
+            maps.in_flight.insert(offset, payload);
+            self.taken.push(payload);
         }
         drop(guard);
         self.taken.iter().copied().for_each(consume);
@@ -120,7 +114,7 @@ impl Commit for Taker<'_> {
     #[inline]
     fn commit(&mut self, _now_ms: i64) -> i64 {
         let mut maps = self.queue.maps.lock();
-        let bytes = maps.in_flight.values().map(|held| u64::from(held.size)).sum();
+        let bytes = maps.in_flight.values().map(|message| message.size()).sum();
         let count = maps.in_flight.len() as u64;
         maps.in_flight.clear();
         let safe_offset = maps.lowest();
@@ -136,8 +130,8 @@ impl Rollback for Taker<'_> {
         let maps = &mut *guard;
         let count = maps.in_flight.len();
         // One by one: `BTreeMap::append` would rebuild the whole ready map.
-        while let Some((offset, held)) = maps.in_flight.pop_first() {
-            maps.ready.insert(offset, held);
+        for (offset, payload) in std::mem::take(&mut maps.in_flight) {
+            maps.ready.insert(offset, payload);
         }
         count
     }
@@ -159,9 +153,9 @@ impl Complete for Taker<'_> {
     #[inline]
     fn complete(&mut self, offset: i64, _now_ms: i64) -> i64 {
         let mut maps = self.queue.maps.lock();
-        let held = maps.in_flight.remove(&offset).expect("the message is in flight");
+        let message = maps.in_flight.remove(&offset).expect("the message is in flight");
         let safe_offset = maps.lowest();
-        self.queue.published.finished(1, u64::from(held.size), safe_offset);
+        self.queue.published.finished(1, message.size(), safe_offset);
         safe_offset
     }
 }

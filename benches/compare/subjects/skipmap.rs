@@ -10,12 +10,6 @@ use lanekeeper::process_queue::Mode;
 use crate::ring::{Payload, Pulled};
 use crate::subject::{AnyOrder, Cache, Commit, Complete, Observed, Ordered, Pull, Rollback};
 
-#[derive(Clone, Copy)]
-struct Held {
-    payload: Payload,
-    size: u32,
-}
-
 /// A number that grows on the one side of the queue, and where that side stands.
 #[derive(Default)]
 struct Side {
@@ -26,8 +20,8 @@ struct Side {
 
 /// Two `crossbeam_skiplist::SkipMap`s.
 pub struct SkipMapPair {
-    ready: SkipMap<i64, Held>,
-    in_flight: SkipMap<i64, Held>,
+    ready: SkipMap<i64, Payload>,
+    in_flight: SkipMap<i64, Payload>,
     /// What was put, and the pull offset. Only the puller writes it.
     put: CachePadded<Side>,
     /// What was finished, and the safe offset. Any consumer may write it.
@@ -56,7 +50,7 @@ impl SkipMapPair {
         for taken in 0..n {
             let Some(entry) = self.ready.pop_front() else { return taken };
             self.in_flight.insert(*entry.key(), *entry.value());
-            consume(entry.value().payload);
+            consume(*entry.value());
         }
         n
     }
@@ -95,8 +89,7 @@ impl Pull for &SkipMapPair {
         put.count.store(count, Ordering::Release);
         put.bytes.store(put.bytes.load(Ordering::Relaxed) + bytes, Ordering::Release);
         for message in batch {
-            let held = Held { payload: message.payload, size: message.size };
-            self.ready.insert(message.offset, held);
+            self.ready.insert(message.offset, message.payload);
         }
         put.offset.store(batch[batch.len() - 1].offset + 1, Ordering::Release);
     }
@@ -125,7 +118,7 @@ impl Commit for &SkipMapPair {
         let (mut count, mut bytes) = (0, 0);
         while let Some(entry) = self.in_flight.pop_front() {
             count += 1;
-            bytes += u64::from(entry.value().size);
+            bytes += entry.value().size();
         }
         self.finish(count, bytes)
     }
@@ -159,7 +152,7 @@ impl Complete for &SkipMapPair {
     #[inline]
     fn complete(&mut self, offset: i64, _now_ms: i64) -> i64 {
         let entry = self.in_flight.remove(&offset).expect("the message is in flight");
-        self.finish(1, u64::from(entry.value().size))
+        self.finish(1, entry.value().size())
     }
 }
 

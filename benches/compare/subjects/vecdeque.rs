@@ -1,5 +1,10 @@
-//! A mutex around a ring buffer. The messages at its head that are in flight are told by a
-//! number, so taking and putting back move no message; it only works while offsets ascend.
+//! A mutex around two ring buffers, ready and in flight: the maps of the Java client with the
+//! cheaper container, which will do while offsets ascend.
+//!
+//! It moves messages one by one, as the maps do. Moving the whole batch by slices would make B1b
+//! about 1.6 times as fast, and so would one ring buffer with a number that tells how much of its
+//! head is in flight (B4 five times), which however could not make one message ready again and
+//! leave the others in flight.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -22,8 +27,8 @@ struct Held {
 
 #[derive(Default)]
 struct Window {
-    messages: VecDeque<Held>,
-    in_flight: usize,
+    ready: VecDeque<Held>,
+    in_flight: VecDeque<Held>,
     pull_offset: i64,
 }
 
@@ -31,24 +36,25 @@ impl Window {
     /// The lowest outstanding offset, or the pull offset.
     #[inline(always)]
     fn lowest(&self) -> i64 {
-        self.messages.front().map_or(self.pull_offset, |held| held.offset)
+        let lowest = self.in_flight.front().or_else(|| self.ready.front());
+        lowest.map_or(self.pull_offset, |held| held.offset)
     }
 
-    /// Where the message is: by the distance from the head if offsets have no gaps.
+    /// Where the message in flight is: by the distance from the head if offsets have no gaps.
     #[inline(always)]
     fn position(&self, offset: i64) -> usize {
         let guess = (offset - self.lowest()) as usize;
-        match self.messages.get(guess) {
+        match self.in_flight.get(guess) {
             Some(held) if held.offset == offset => guess,
             _ => self
-                .messages
+                .in_flight
                 .binary_search_by_key(&offset, |held| held.offset)
                 .expect("the message is in flight"),
         }
     }
 }
 
-/// One `VecDeque` under a `parking_lot` mutex.
+/// Two `VecDeque`s under a `parking_lot` mutex.
 pub struct MutexVecDeque {
     window: CachePadded<Mutex<Window>>,
     published: CachePadded<Published>,
@@ -76,7 +82,7 @@ impl Pull for &MutexVecDeque {
     fn put(&mut self, batch: &[Pulled], _now_ms: i64) {
         let bytes = batch.iter().map(|message| u64::from(message.size)).sum();
         let mut window = self.window.lock();
-        window.messages.extend(batch.iter().map(|message| Held {
+        window.ready.extend(batch.iter().map(|message| Held {
             offset: message.offset,
             payload: message.payload,
             size: message.size,
@@ -106,12 +112,14 @@ impl<'q> Taker<'q> {
     #[inline]
     fn take_ready(&mut self, n: usize, consume: impl FnMut(Payload)) -> usize {
         self.taken.clear();
-        let mut window = self.queue.window.lock();
-        let from = window.in_flight;
-        let to = (from + n).min(window.messages.len());
-        self.taken.extend(window.messages.range(from..to).map(|held| held.payload));
-        window.in_flight = to;
-        drop(window);
+        let mut guard = self.queue.window.lock();
+        let window = &mut *guard;
+        while self.taken.len() < n {
+            let Some(held) = window.ready.pop_front() else { break };
+            window.in_flight.push_back(held);
+            self.taken.push(held.payload);
+        }
+        drop(guard);
         self.taken.iter().copied().for_each(consume);
         self.taken.len()
     }
@@ -133,9 +141,9 @@ impl Commit for Taker<'_> {
     #[inline]
     fn commit(&mut self, _now_ms: i64) -> i64 {
         let mut window = self.queue.window.lock();
-        let count = window.in_flight;
-        let bytes = window.messages.drain(..count).map(|held| u64::from(held.size)).sum();
-        window.in_flight = 0;
+        let count = window.in_flight.len();
+        let bytes = window.in_flight.iter().map(|held| u64::from(held.size)).sum();
+        window.in_flight.clear();
         let safe_offset = window.lowest();
         self.queue.published.finished(count as u64, bytes, safe_offset);
         safe_offset
@@ -145,7 +153,13 @@ impl Commit for Taker<'_> {
 impl Rollback for Taker<'_> {
     #[inline]
     fn rollback(&mut self, _now_ms: i64) -> usize {
-        std::mem::take(&mut self.queue.window.lock().in_flight)
+        let mut guard = self.queue.window.lock();
+        let window = &mut *guard;
+        let count = window.in_flight.len();
+        for held in window.in_flight.drain(..).rev() {
+            window.ready.push_front(held);
+        }
+        count
     }
 }
 
@@ -166,13 +180,12 @@ impl Complete for Taker<'_> {
     fn complete(&mut self, offset: i64, _now_ms: i64) -> i64 {
         let mut window = self.queue.window.lock();
         let position = window.position(offset);
-        let held = &mut window.messages[position];
+        let held = &mut window.in_flight[position];
         assert!(!held.done, "offset {offset} was finished twice");
         held.done = true;
         let bytes = u64::from(held.size);
-        while window.messages.front().is_some_and(|held| held.done) {
-            window.messages.pop_front();
-            window.in_flight -= 1;
+        while window.in_flight.front().is_some_and(|held| held.done) {
+            window.in_flight.pop_front();
         }
         let safe_offset = window.lowest();
         self.queue.published.finished(1, bytes, safe_offset);
