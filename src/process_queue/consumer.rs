@@ -181,10 +181,11 @@ impl<'q, T: Send + Sync> Consumer<'q, T> {
     }
 
     /// Puts the handle down without ending it, for hosts that hold tokens.
-    pub fn suspend(mut self) -> ConsumerToken {
-        let token = self.token();
-        drop(self.role.take());
-        token
+    #[inline]
+    pub fn suspend(self) -> ConsumerToken {
+        let mut this = std::mem::ManuallyDrop::new(self);
+        drop(this.role.take());
+        this.token()
     }
 }
 

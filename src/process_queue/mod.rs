@@ -104,6 +104,7 @@ impl<T: Send + Sync> ProcessQueue<T> {
     }
 
     /// The puller's role. `Busy` while somebody has it. Wait-free.
+    #[inline]
     pub fn puller(&self) -> Result<Puller<'_, T>, Refusal> {
         self.window.puller.enter().map(|role| Puller::new(self, role)).ok_or(Refusal::Busy)
     }
@@ -121,6 +122,7 @@ impl<T: Send + Sync> ProcessQueue<T> {
 
     /// Takes up a turn that [`Turn::suspend`] put down. `Busy`: another thread is in it. `Stale`:
     /// it has ended.
+    #[inline]
     pub fn resume_turn(&self, token: TurnToken) -> Result<Turn<'_, T>, Refusal> {
         self.orderly()?;
         let resumed = self.window.lane.resume(token.0);
@@ -156,6 +158,7 @@ impl<T: Send + Sync> ProcessQueue<T> {
 
     /// Takes up a handle that [`Consumer::suspend`] put down. `Busy`: another thread is in it.
     /// `Stale`: it has ended.
+    #[inline]
     pub fn resume_consumer(&self, token: ConsumerToken) -> Result<Consumer<'_, T>, Refusal> {
         if self.config.mode != Mode::Concurrent {
             return Err(Refusal::WrongMode);

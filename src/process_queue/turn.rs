@@ -183,8 +183,10 @@ impl<'q, T: Send + Sync> Turn<'q, T> {
     }
 
     /// Puts the turn down without ending it, for hosts that hold tokens.
-    pub fn suspend(mut self) -> TurnToken {
-        TurnToken(self.pass.take().map_or(0, Pass::park))
+    #[inline]
+    pub fn suspend(self) -> TurnToken {
+        let mut this = std::mem::ManuallyDrop::new(self);
+        TurnToken(this.pass.take().map_or(0, Pass::park))
     }
 }
 

@@ -30,6 +30,8 @@ use crate::types::{Expired, Outcome, Refusal, Requeued, Target};
 pub(crate) struct MemberState<T> {
     pub(super) loans: Loans<T>,
     list: Vec<Place<T>>,
+    /// A take came upon a slot that the closer had passed.
+    met_closer: bool,
     /// Where the last fresh message was.
     hint: (*const Segment<T>, u64),
 }
@@ -39,7 +41,12 @@ unsafe impl<T: Send> Send for MemberState<T> {}
 
 impl<T> MemberState<T> {
     pub(super) fn new() -> Self {
-        Self { loans: Loans::new(), list: Vec::new(), hint: (std::ptr::null(), 0) }
+        Self {
+            loans: Loans::new(),
+            list: Vec::new(),
+            met_closer: false,
+            hint: (std::ptr::null(), 0),
+        }
     }
 }
 
@@ -105,6 +112,12 @@ impl<T> Window<T> {
                 crate::sync::hint::spin_loop();
             }
         }
+        if member.met_closer {
+            // Closed while we took. What we lent before that is ours until the handle ends.
+            member.list.clear();
+            self.freeze();
+            return Err(Refusal::Closed);
+        }
         if member.list.is_empty() {
             if n == 0 {
                 return Ok(Batch::empty());
@@ -149,7 +162,11 @@ impl<T> Window<T> {
         let seq = seq_of(at.base / SLOTS);
         let mut meta = segment.load_meta(slot);
         loop {
-            if meta.seq() != seq || meta.state() != State::Ready || meta.is_dead() {
+            if meta.is_dead() {
+                member.met_closer = true;
+                return true;
+            }
+            if meta.seq() != seq || meta.state() != State::Ready {
                 return true;
             }
             if !meta.can_lend() {
@@ -390,8 +407,11 @@ impl<T> Window<T> {
             let slot = (rank - at.base) as usize;
             let meta = at.segment.load_meta(slot);
             let (offset, taken) = (at.segment.offset(slot), at.segment.taken_ms(slot));
-            // The same word afterwards: offset and time belong to it.
-            let same = at.segment.load_meta(slot) == meta && at.segment.valid_still(at.base);
+            // The same delivery afterwards: offset and time belong to it. Loans may come and go.
+            let after = at.segment.load_meta(slot);
+            let same = (after.state(), after.delivery(), after.seq())
+                == (meta.state(), meta.delivery(), meta.seq())
+                && at.segment.valid_still(at.base);
             let age_ms = now_ms.saturating_sub(taken);
             if same && meta.state() == State::InFlight && !meta.is_dead() && age_ms > limit_ms {
                 out.push(Expired { offset, delivery: meta.delivery(), age_ms });

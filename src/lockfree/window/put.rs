@@ -473,7 +473,12 @@ impl<T> Window<T> {
         loop {
             // Nothing is outstanding exactly if the safe offset is above everything put.
             let empty = words::offset(word) > state.highest;
-            if word & CLOSED != 0 || !empty || words::offset(word) >= next {
+            if word & CLOSED != 0 {
+                // The close that followed took our pull offset for its final one.
+                let took = words::offset(word) == next;
+                return Ok(Advanced { safe_offset: took.then_some(next) });
+            }
+            if !empty || words::offset(word) >= next {
                 return Ok(Advanced { safe_offset: None });
             }
             // ORDERING: AcqRel — as every move of the safe offset.
