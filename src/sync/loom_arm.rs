@@ -12,6 +12,58 @@ pub mod atomic {
 
     const LOOKS_FIRST: bool = true;
 
+    /// Most threads of a model, the main one included.
+    const THREADS_MAX: usize = 3;
+
+    /// loom remembers one last access of an atomic when it looks for orders still to try. A thread
+    /// that loads a word and then exchanges it hides, by its own load, that another thread loaded
+    /// the word before: the order with the exchange first is never tried. So each atomic has a mark
+    /// for each thread, stored to before every access and read by nobody: by who loads, its own;
+    /// by who writes, those of the others. Stores that nobody reads order nothing, but loom takes
+    /// two stores to one word as a race. Model: `litmus::load_beside_load_and_exchange`.
+    #[derive(Debug)]
+    struct Marks([loom::sync::atomic::AtomicU8; THREADS_MAX]);
+
+    impl Marks {
+        fn new() -> Self {
+            Self(std::array::from_fn(|_| loom::sync::atomic::AtomicU8::new(0)))
+        }
+
+        fn read(&self) {
+            self.0[current()].store(0, Ordering::Relaxed);
+        }
+
+        fn write(&self) {
+            let own = current();
+            for (thread, mark) in self.0.iter().enumerate() {
+                if thread != own {
+                    mark.store(0, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Number of the running thread in its model, 0 for the main one.
+    fn current() -> usize {
+        use std::hash::{Hash, Hasher};
+        /// Keeps the last word written: a thread's identity ends with its number.
+        struct Last(usize);
+        impl Hasher for Last {
+            fn write(&mut self, _: &[u8]) {
+                unreachable!("the identity of a loom thread is made of words");
+            }
+            fn write_usize(&mut self, word: usize) {
+                self.0 = word;
+            }
+            fn finish(&self) -> u64 {
+                self.0 as u64
+            }
+        }
+        let mut last = Last(usize::MAX);
+        loom::thread::current().id().hash(&mut last);
+        last.0
+    }
+
     fn order(order: Ordering) -> Ordering {
         order
     }

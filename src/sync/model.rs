@@ -14,13 +14,13 @@ macro_rules! model_atomic {
     ($name:ident $(<$generic:ident>)?, $value:ty, $inner:ty) => {
         /// A modelled atomic with the interface of its namesake in std.
         #[derive(Debug)]
-        pub struct $name $(<$generic>)? ($inner);
+        pub struct $name $(<$generic>)? ($inner, Marks);
 
         impl $(<$generic>)? $name $(<$generic>)? {
             /// A new atomic. Not `const`: a loom atomic belongs to the running model.
             #[track_caller]
             pub fn new(value: $value) -> Self {
-                Self(<$inner>::new(value))
+                Self(<$inner>::new(value), Marks::new())
             }
 
             /// As in std.
@@ -32,18 +32,21 @@ macro_rules! model_atomic {
             /// As in std.
             #[track_caller]
             pub fn load(&self, load: Ordering) -> $value {
+                self.1.read();
                 self.0.load(order(load))
             }
 
             /// As in std.
             #[track_caller]
             pub fn store(&self, value: $value, store: Ordering) {
+                self.1.write();
                 self.0.store(value, order(store));
             }
 
             /// As in std.
             #[track_caller]
             pub fn swap(&self, value: $value, rmw: Ordering) -> $value {
+                self.1.write();
                 self.0.swap(value, order(rmw))
             }
 
@@ -57,12 +60,14 @@ macro_rules! model_atomic {
                 failure: Ordering,
             ) -> Result<$value, $value> {
                 if LOOKS_FIRST {
+                    self.1.read();
                     let seen = self.0.load(Ordering::Relaxed);
                     if seen != current {
                         failure_fence(failure);
                         return Err(seen);
                     }
                 }
+                self.1.write();
                 self.0.compare_exchange(current, new, order(success), order(failure))
             }
 
@@ -76,6 +81,7 @@ macro_rules! model_atomic {
                 failure: Ordering,
             ) -> Result<$value, $value> {
                 if spurious() {
+                    self.1.read();
                     return Err(self.0.load(order(failure)));
                 }
                 self.compare_exchange(current, new, success, failure)
@@ -125,6 +131,7 @@ macro_rules! model_rmw {
         /// As in std.
         #[track_caller]
         pub fn $method(&self, operand: $value, rmw: Ordering) -> $value {
+            self.1.write();
             self.0.$method(operand, order(rmw))
         }
     )* };

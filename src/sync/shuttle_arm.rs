@@ -14,6 +14,20 @@ pub mod atomic {
 
     const LOOKS_FIRST: bool = false;
 
+    /// shuttle tries schedules at random and needs no hint which accesses race.
+    #[derive(Debug)]
+    struct Marks;
+
+    impl Marks {
+        fn new() -> Self {
+            Self
+        }
+
+        fn read(&self) {}
+
+        fn write(&self) {}
+    }
+
     /// shuttle treats all orderings alike and warns about all but this one.
     fn order(_: Ordering) -> Ordering {
         Ordering::SeqCst
