@@ -120,7 +120,9 @@ macro_rules! model_integer {
     ($name:ident, $value:ty) => {
         model_exclusive!($name, $value);
         impl $name {
-            model_rmw!($value, fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_max fetch_min);
+            model_rmw!(
+                $value, fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_max fetch_min
+            );
         }
     };
 }
