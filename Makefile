@@ -71,6 +71,7 @@ shuttle: ## larger mixes under random and PCT schedules
 
 tsan: ## real threads under ThreadSanitizer
 	$(unstable) RUSTFLAGS="$(tsan_flags)" CARGO_TARGET_DIR=$(target)/tsan \
+	    TSAN_OPTIONS="suppressions=$(CURDIR)/.ci/tsan.suppressions" \
 	    cargo test --target $(host) --test stress
 
 asan: ## real threads under AddressSanitizer and LeakSanitizer
