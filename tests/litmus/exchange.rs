@@ -130,3 +130,35 @@ fn exclusive_borrows_write_back() {
     });
     assert_eq!(Vec::from_iter(seen), [(5, 5, 10)]);
 }
+
+/// One thread counts up as lock-free code does; the other reads. What can the reader see?
+macro_rules! seen_beside_a_loop {
+    ($atomic:ty) => {
+        outcomes(|| {
+            let word = Arc::new(<$atomic>::new(0));
+            let counter = Arc::clone(&word);
+            let thread = thread::spawn(move || {
+                let mut seen = counter.load(Relaxed);
+                while let Err(now) = counter.compare_exchange(seen, seen + 1, AcqRel, Relaxed) {
+                    seen = now;
+                }
+            });
+            let seen = word.load(Acquire);
+            thread.join().unwrap();
+            seen
+        })
+    };
+}
+
+#[test]
+fn load_beside_load_and_exchange() {
+    assert_eq!(Vec::from_iter(seen_beside_a_loop!(AtomicU64)), [0, 1]);
+}
+
+#[test]
+fn loom_alone_hides_a_loop_of_exchanges() {
+    // loom remembers one last access of a word. The load that begins the loop replaces that of
+    // the reader, so that the exchange finds nothing to be reordered with.
+    let seen = seen_beside_a_loop!(loom::sync::atomic::AtomicU64);
+    assert_eq!(Vec::from_iter(seen), [0], "the facade's companion is no longer needed");
+}

@@ -195,7 +195,8 @@ fn is_name(text: &[char], at: usize) -> bool {
 fn comments_and_literals_are_not_code() {
     let file = File::new(
         "src/x.rs",
-        "let a = \"unsafe \\\" // no\"; // unsafe one\n/* unsafe /* two */ */ let b = r#\"unsafe\"#;\n\
+        "let a = \"unsafe \\\" // no\"; // unsafe one\n\
+         /* unsafe /* two */ */ let b = r#\"unsafe\"#;\n\
          let c = ('\"', '\\'', 'x'); let d: &'static str = \"\"; unsafe {}\n",
     );
     assert_eq!(words(&file.code, "unsafe").count(), 1);
