@@ -63,7 +63,9 @@ fn run(mode: Mode) {
             Err(why) => panic!("LK_LIN_SEED={seed} ({mode:?}): {why}"),
         }
     }
-    println!("{mode:?}: {histories} histories, {steps} steps, {overlapping} with overlapping calls");
+    println!(
+        "{mode:?}: {histories} histories, {steps} steps, {overlapping} with overlapping calls"
+    );
     assert!(histories == 1 || overlapping > 0, "nothing ever ran at the same time");
 }
 

@@ -117,9 +117,8 @@ fn a_busy_begin_leaves_a_note() {
 #[test]
 fn one_completion_wins() {
     let before = [put(&[0, 1], false), take(0, 1), take(1, 1)];
-    let both = |first, second| {
-        linearizable(Mode::Concurrent, &history(&before, &[first], &[second]))
-    };
+    let both =
+        |first, second| linearizable(Mode::Concurrent, &history(&before, &[first], &[second]));
     assert!(both(finish(0, Outcome::Won), finish(0, Outcome::Unknown)));
     assert!(!both(finish(0, Outcome::Won), finish(0, Outcome::Won)), "finished twice");
     assert!(!both(finish(0, Outcome::Unknown), finish(0, Outcome::Unknown)), "lost");
@@ -131,9 +130,8 @@ fn one_completion_wins() {
 #[test]
 fn no_message_is_delivered_twice() {
     let before = [put(&[0, 1], false)];
-    let both = |first, second| {
-        linearizable(Mode::Concurrent, &history(&before, &[first], &[second]))
-    };
+    let both =
+        |first, second| linearizable(Mode::Concurrent, &history(&before, &[first], &[second]));
     assert!(both(take(0, 1), take(1, 1)));
     assert!(!both(take(0, 1), take(0, 1)), "delivered twice");
     assert!(!both(take(0, 1), take_nothing()), "one is still ready");
@@ -192,10 +190,7 @@ fn single_reads_never_go_back() {
     ];
     assert!(bounds::check(&events, Order::RealTime).is_err());
     assert!(bounds::check(&events, Order::Program).is_err(), "thread 0 is before the others");
-    let closed = vec![
-        event(1, 0, 1, Step::ClosedAnswer),
-        event(1, 2, 3, Step::IsClosed(false)),
-    ];
+    let closed = vec![event(1, 0, 1, Step::ClosedAnswer), event(1, 2, 3, Step::IsClosed(false))];
     assert!(bounds::check(&closed, Order::RealTime).is_err());
 }
 

@@ -27,6 +27,13 @@ fn completes(offset: i64) -> impl FnOnce(&mut Log, &Queue, &Arc<crate::kit::payl
     }
 }
 
+/// Ends the loan of the first delivery of `offset`.
+fn give_back(consumer: &mut Consumer<'_, Token>, offset: i64) {
+    let target = Target { offset, delivery: 1 };
+    let ended = consumer.give_back_with(&[target], |offset, token| token.touch(offset));
+    assert_eq!(ended, 1, "one loan");
+}
+
 /// A completion that empties the queue never stores an offset above a message that is being put.
 pub fn put_complete() -> Rest {
     let mut scene = Scene::concurrent();
@@ -165,34 +172,53 @@ pub fn claim_expired() -> Rest {
     scene.finish([observer])
 }
 
-/// The payload is released by the later of the completion and the end of the loan (W12).
+/// The payload is released by the later of the completion and the end of the loan (W12), and the
+/// reads of the one who had it on loan come before that.
 pub fn complete_give_back() -> Rest {
     let mut scene = Scene::concurrent();
+    scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
-    let mut consumer = in_flight(&mut scene, &queue, &[0]);
+    let mut consumer = queue.consumer().expect("a free place");
     let other = scene.spawn(2, completes(0));
-    let ended = consumer.give_back_with(&[Target { offset: 0, delivery: 1 }], |offset, token| {
-        token.touch(offset);
-    });
-    assert_eq!(ended, 1, "one loan");
-    drop(consumer);
+    let mut log = scene.beside();
+    if log.take_some(&mut consumer, 1).is_ok() {
+        give_back(&mut consumer, 0);
+    }
+    drop((consumer, log));
     scene.finish([other])
 }
 
 /// As above, the other one being `close`.
 pub fn close_give_back() -> Rest {
     let mut scene = Scene::concurrent();
+    scene.ready(&[0]);
     let queue = Arc::clone(&scene.queue);
-    let mut consumer = in_flight(&mut scene, &queue, &[0]);
+    let mut consumer = queue.consumer().expect("a free place");
     let closer = scene.spawn(2, |log, queue, _| {
         log.close(queue).expect("the only close");
     });
-    let ended = consumer.give_back_with(&[Target { offset: 0, delivery: 1 }], |offset, token| {
-        token.touch(offset);
-    });
-    assert_eq!(ended, 1, "one loan");
-    drop(consumer);
+    let mut log = scene.beside();
+    if log.take_some(&mut consumer, 1).is_ok() {
+        give_back(&mut consumer, 0);
+    }
+    drop((consumer, log));
     scene.finish([closer])
+}
+
+/// Who was told a safe offset sees what was finished below it.
+pub fn complete_safe_reads() -> Rest {
+    let mut scene = Scene::concurrent();
+    scene.ready(&[0, 1]);
+    let queue = Arc::clone(&scene.queue);
+    let mut consumer = queue.consumer().expect("a free place");
+    let observer = scene.spawn(2, |log, queue, _| {
+        log.safe(queue);
+        log.contains(queue, 0);
+    });
+    let mut log = scene.beside();
+    log.complete(&mut consumer, &[(0, 0)]).expect("open");
+    drop((consumer, log));
+    scene.finish([observer])
 }
 
 /// A completion is in the final offset, or it is answered Closed and has no effect (W10).
@@ -243,20 +269,19 @@ pub fn advance_complete() -> Rest {
 pub fn recycle() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
-    let mut consumer = in_flight(&mut scene, &queue, &[0, 1]);
+    scene.ready(&[0, 1, 2]);
+    let mut consumer = queue.consumer().expect("a free place");
+    scene.log.complete(&mut consumer, &[(0, 0)]).expect("open");
     let late = scene.spawn(2, completes(1));
     let mut log = scene.beside();
-    log.complete(&mut consumer, &[(0, 1), (1, 1)]).expect("open");
+    log.complete(&mut consumer, &[(1, 0)]).expect("open");
     let mut puller = queue.puller().expect("the only puller");
-    log.put(&mut puller, &scene.ledger, &[sized(4), sized(5)]).expect("open");
-    log.take_some(&mut consumer, 2).expect("ready");
-    log.complete(&mut consumer, &[(4, 0), (5, 0)]).expect("open");
-    log.put(&mut puller, &scene.ledger, &[sized(8), sized(9)]).expect("open");
+    log.put(&mut puller, &scene.ledger, &[sized(3), sized(4)]).expect("open");
     drop((puller, consumer, log));
     scene.finish([late])
 }
 
-/// Completion, end of the loan and close at once: the payload is released once, and read by nobody after.
+/// A loan, a completion and a close at once: the payload is released once, and read by nobody after.
 pub fn payload_once() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
@@ -267,9 +292,8 @@ pub fn payload_once() -> Rest {
             log.close(queue).expect("the only close");
         }),
     ];
-    let mut log = scene.beside();
-    let _ = log.complete(&mut consumer, &[(0, 1)]);
-    drop((consumer, log));
+    give_back(&mut consumer, 0);
+    drop(consumer);
     scene.finish(others)
 }
 

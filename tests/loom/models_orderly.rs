@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use lanekeeper::process_queue::{Refusal, TurnEnd};
 
+use crate::kit::history::Log;
+use crate::kit::record::Queue;
 use crate::scene::{Rest, Scene, sized};
 
 /// Both messages of a batch become visible together, payloads included, in two segments.
@@ -434,7 +436,7 @@ pub fn begin_begin_end() -> Rest {
     let mut scene = Scene::orderly();
     let queue = Arc::clone(&scene.queue);
     let turn = scene.log.begin_turn(&queue).expect("the first turn");
-    let begin = |log: &mut crate::kit::history::Log, queue: &crate::kit::record::Queue, _: &_| {
+    let begin = |log: &mut Log, queue: &Queue, _: &_| {
         if let Ok(turn) = log.begin_turn(queue) {
             log.end_turn(turn);
         }
@@ -471,26 +473,61 @@ pub fn reads_bounds() -> Rest {
     scene.finish(others)
 }
 
-/// Segments go back to the pool and come again while an observer is still walking them.
-pub fn late_reader() -> Rest {
+/// A segment goes back to the pool and comes again while somebody is still looking into it. The reader is
+/// the main thread, so that one preemption is enough to catch it in the middle.
+fn recycle_under(read: impl Fn(&mut Log, &Queue)) -> Rest {
     let mut scene = Scene::orderly();
-    scene.ready(&[0, 1]);
+    scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
     let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
     scene.log.take(&mut turn, 2).expect("ready");
-    let observer = scene.spawn(2, |log, queue, _| {
-        log.contains(queue, 1);
-        log.snapshot(queue);
+    let token = turn.suspend();
+    let writer = scene.spawn(2, move |log, queue, ledger| {
+        let mut turn = queue.resume_turn(token).expect("nobody else has it");
+        log.commit(&mut turn).expect("open");
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(3), sized(4)]).expect("open");
+        log.end_turn(turn);
     });
     let mut log = scene.beside();
-    log.commit(&mut turn).expect("open");
-    let mut puller = queue.puller().expect("the only puller");
-    log.put(&mut puller, &scene.ledger, &[sized(4), sized(5)]).expect("open");
-    log.take(&mut turn, 2).expect("ready");
-    log.commit(&mut turn).expect("open");
-    log.put(&mut puller, &scene.ledger, &[sized(8), sized(9)]).expect("open");
-    drop(puller);
-    log.end_turn(turn);
+    read(&mut log, &queue);
     drop(log);
-    scene.finish([observer])
+    scene.finish([writer])
+}
+
+/// By offset.
+pub fn late_reader() -> Rest {
+    recycle_under(|log, queue| {
+        log.contains(queue, 2);
+    })
+}
+
+/// A cut.
+pub fn late_snapshot() -> Rest {
+    recycle_under(|log, queue| {
+        log.snapshot(queue);
+    })
+}
+
+/// Two steps of a spread state: the second writes over the record that a reader of the first may be in. The
+/// reader starts last, and what it sees may be as old as the memory model allows. Something is ready
+/// all the time, in the first state below what was taken, in the last above it.
+pub fn requeue_twice_reader() -> Rest {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1, 2]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    scene.log.take(&mut turn, 3).expect("ready");
+    scene.log.requeue(&mut turn, &[(0, 0)], 1).expect("open");
+    let reader = scene.spawn(2, |log, queue, _| {
+        assert!(log.has_ready(queue), "something is ready all the time");
+    });
+    let mut log = scene.beside();
+    log.rollback(&mut turn).expect("open");
+    log.take(&mut turn, 2).expect("ready");
+    log.complete_held(&mut turn, &[(1, 0)]).expect("open");
+    drop(log);
+    reader.join().expect("reader");
+    scene.log.end_turn(turn);
+    scene.finish([])
 }

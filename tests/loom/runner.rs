@@ -22,6 +22,9 @@ struct Arguments {
     /// Plants this bug first.
     #[arg(long)]
     mutation: Option<String>,
+    /// With `--model`: this many preemptions instead of the model's own bound.
+    #[arg(long)]
+    bound: Option<usize>,
     /// Prints a Markdown table of the results at the end.
     #[arg(long)]
     table: bool,
@@ -79,7 +82,7 @@ impl Job {
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if let Some(name) = &arguments.model {
-        return run_here(name, arguments.mutation.as_deref());
+        return run_here(name, arguments.mutation.as_deref(), arguments.bound);
     }
     let jobs: Vec<Job> = all_jobs().filter(|job| wanted(&arguments, &job.name())).collect();
     if arguments.list {
@@ -100,13 +103,16 @@ pub fn main() -> ExitCode {
                 passed += 1;
             }
             names => {
-                println!("test every_mutation_point_is_planted ... FAILED\n  no model for {names:?}");
+                println!(
+                    "test every_mutation_point_is_planted ... FAILED\n  no model for {names:?}"
+                );
                 failed += 1;
             }
         }
     }
     if arguments.table {
-        outcomes.sort_by_key(|outcome| MODELS.iter().position(|m| m.name == outcome.job.model.name));
+        outcomes
+            .sort_by_key(|outcome| MODELS.iter().position(|m| m.name == outcome.job.model.name));
         print_table(&outcomes);
     }
     let word = if failed == 0 { "ok" } else { "FAILED" };
@@ -134,7 +140,7 @@ fn wanted(arguments: &Arguments, name: &str) -> bool {
 }
 
 /// The child: the model in this process.
-fn run_here(name: &str, mutation: Option<&str>) -> ExitCode {
+fn run_here(name: &str, mutation: Option<&str>, bound: Option<usize>) -> ExitCode {
     static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
     let Some(model) = MODELS.iter().find(|model| model.name == name) else {
         eprintln!("no model is called {name}");
@@ -145,7 +151,7 @@ fn run_here(name: &str, mutation: Option<&str>) -> ExitCode {
     }
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 20_000;
-    builder.preemption_bound = model.bound;
+    builder.preemption_bound = bound.or(model.bound);
     let run = model.run;
     let body = move || {
         EXECUTIONS.fetch_add(1, Ordering::Relaxed);

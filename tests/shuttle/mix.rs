@@ -101,9 +101,9 @@ impl Host {
         loop {
             let pulled = self.pulled.load(Ordering::SeqCst);
             let running = self.running.load(Ordering::SeqCst);
-            let claimed = self.tasks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |tasks| {
-                tasks.checked_sub(1)
-            });
+            let claimed = self
+                .tasks
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |tasks| tasks.checked_sub(1));
             if claimed.is_ok() {
                 self.running.fetch_add(1, Ordering::SeqCst);
                 self.run_turn(&mut random);
@@ -125,9 +125,9 @@ impl Host {
             }
         };
         for _ in 0..2 {
-            let taken = turn.take(1 + random.below(4) as usize, 0).map(|batch| {
-                batch.map(|message| self.listen(&message)).collect::<Vec<_>>()
-            });
+            let taken = turn
+                .take(1 + random.below(4) as usize, 0)
+                .map(|batch| batch.map(|message| self.listen(&message)).collect::<Vec<_>>());
             match taken {
                 Ok(offsets) => self.conclude(&mut turn, random, &offsets),
                 Err(_) => break,
@@ -261,7 +261,8 @@ impl Host {
             _ => {
                 let mut wins = 0;
                 let each = |_, outcome| wins += u32::from(won(outcome));
-                if let Ok(done) = consumer.complete_with(&[target], 0, each, |_, token| drop(token)) {
+                if let Ok(done) = consumer.complete_with(&[target], 0, each, |_, token| drop(token))
+                {
                     self.told_safe(done.safe_offset);
                 }
                 (0..wins).for_each(|_| self.finish(target.offset));
@@ -272,7 +273,8 @@ impl Host {
     /// After all threads: conservation, exactly one hand-over, nothing lost, nothing finished twice.
     fn settle(self: Arc<Self>, mode: Mode) {
         let closed = self.queue.is_closed();
-        let (put, finished) = (self.put.load(Ordering::SeqCst), self.finished.load(Ordering::SeqCst));
+        let (put, finished) =
+            (self.put.load(Ordering::SeqCst), self.finished.load(Ordering::SeqCst));
         let wins = self.wins.lock().unwrap();
         assert!(wins.values().all(|count| *count == 1), "finished twice: {wins:?}");
         drop(wins);
@@ -316,7 +318,8 @@ fn run(mode: Mode, seed: u64, scripts: &[Script]) {
 
 /// Every other seed closes the queue in the middle.
 pub fn orderly(seed: u64) {
-    let all: [Script; 5] = [Host::pull, |host| host.work(2), |host| host.work(3), Host::observe, Host::close];
+    let all: [Script; 5] =
+        [Host::pull, |host| host.work(2), |host| host.work(3), Host::observe, Host::close];
     run(Mode::Orderly, seed, &all[..4 + (seed % 2) as usize]);
 }
 

@@ -97,7 +97,8 @@ fn stop(name: &str, mode: Mode, set_up: Script, victim: Script, others: &'static
             thread::spawn(move || script(&mut shared.journal.log(index), &shared))
         };
         let stopped = run(victim, VICTIM);
-        let threads: Vec<_> = others.iter().enumerate().map(|(i, script)| run(*script, i + 2)).collect();
+        let threads: Vec<_> =
+            others.iter().enumerate().map(|(i, script)| run(*script, i + 2)).collect();
         for other in threads {
             other.join().expect("nobody waits for the stopped thread");
         }

@@ -107,7 +107,10 @@ pub fn beside_readers() {
                     let before = pinned.load(Ordering::Acquire);
                     let found = before >= 0 && queue.contains(before);
                     let after = pinned.load(Ordering::Acquire);
-                    assert!(before != after || before < 0 || found, "{before} is ready, and not found");
+                    assert!(
+                        before != after || before < 0 || found,
+                        "{before} is ready, and not found"
+                    );
                     assert!(!queue.contains(before + 1), "never put");
                 }
             });

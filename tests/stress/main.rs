@@ -17,11 +17,11 @@
 #[cfg(not(any(lk_loom, lk_shuttle)))]
 mod churn;
 #[cfg(not(any(lk_loom, lk_shuttle)))]
+mod parked;
+#[cfg(not(any(lk_loom, lk_shuttle)))]
 #[path = "../lin/kit/payload.rs"]
 #[allow(dead_code)]
 mod payload;
-#[cfg(not(any(lk_loom, lk_shuttle)))]
-mod parked;
 #[cfg(not(any(lk_loom, lk_shuttle)))]
 mod roles;
 

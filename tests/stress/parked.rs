@@ -5,7 +5,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use lanekeeper::process_queue::{Committed, Config, Incoming, Mode, ProcessQueue, Refusal, TurnEnd};
+use lanekeeper::process_queue::{
+    Committed, Config, Incoming, Mode, ProcessQueue, Refusal, TurnEnd,
+};
 
 use crate::roles::Seen;
 

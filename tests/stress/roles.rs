@@ -89,9 +89,9 @@ impl Host {
     fn work(&self) {
         let mut round = 0_u64;
         while !self.done() {
-            let task = self.tasks.fetch_update(Ordering::AcqRel, Ordering::Acquire, |tasks| {
-                tasks.checked_sub(1)
-            });
+            let task = self
+                .tasks
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |tasks| tasks.checked_sub(1));
             if task.is_err() {
                 thread::yield_now();
                 continue;
@@ -114,11 +114,12 @@ impl Host {
     fn drain(&self, turn: &mut lanekeeper::process_queue::Turn<'_, Token>, round: u64) {
         for step in 0..8 {
             let taken = turn.take(1 + (round % 40) as usize, 0).map(|batch| {
-                batch.map(|message| {
-                    message.touch(message.offset);
-                    message.offset
-                })
-                .collect::<Vec<_>>()
+                batch
+                    .map(|message| {
+                        message.touch(message.offset);
+                        message.offset
+                    })
+                    .collect::<Vec<_>>()
             });
             let Ok(offsets) = taken else { return };
             match (round + step) % 9 {
@@ -148,11 +149,12 @@ impl Host {
             round += 1;
             let taken = consumer.take(1 + (round % 20) as usize, 0).map(|batch| {
                 let target = |offset, delivery| Target { offset, delivery };
-                batch.map(|message| {
-                    message.touch(message.offset);
-                    target(message.offset, message.delivery)
-                })
-                .collect::<Vec<_>>()
+                batch
+                    .map(|message| {
+                        message.touch(message.offset);
+                        target(message.offset, message.delivery)
+                    })
+                    .collect::<Vec<_>>()
             });
             let Ok(mut targets) = taken else {
                 thread::yield_now();
@@ -208,7 +210,10 @@ impl Host {
             assert!(safe <= cut.safe_offset && pull <= cut.pull_offset, "{cut:?}");
             assert!(cut.oldest_offset.is_none_or(|oldest| cut.safe_offset <= oldest), "{cut:?}");
             (safe, pull) = (cut.safe_offset, cut.pull_offset);
-            assert!(self.queue.count() <= 2 * CACHED_MAX + 64, "count errs upward, but not like this");
+            assert!(
+                self.queue.count() <= 2 * CACHED_MAX + 64,
+                "count errs upward, but not like this"
+            );
             assert!(self.queue.span() >= 0);
             self.queue.contains(safe + 3);
             expired.clear();

@@ -81,7 +81,9 @@ fn pull_told(step: &Step) -> Option<i64> {
 fn tells_closed(step: &Step) -> bool {
     match step {
         Step::Close { .. } | Step::CloseRefused | Step::ClosedAnswer | Step::IsClosed(true) => true,
-        Step::PutRefused(refusal) | Step::TakeRefused { refusal, .. } => *refusal == Refusal::Closed,
+        Step::PutRefused(refusal) | Step::TakeRefused { refusal, .. } => {
+            *refusal == Refusal::Closed
+        }
         Step::AdvanceRefused { refusal, .. } => *refusal == Refusal::Closed,
         Step::Begin(answer) => *answer == Err(Refusal::Closed),
         _ => false,
@@ -146,7 +148,8 @@ fn bounds(
     match events[read].step {
         Step::Count(_) => (surely.len() as i64, perhaps.len() as i64),
         Step::Bytes(_) => {
-            let sum = |all: &[(&i64, &Life)]| all.iter().map(|(_, life)| i64::from(life.size)).sum();
+            let sum =
+                |all: &[(&i64, &Life)]| all.iter().map(|(_, life)| i64::from(life.size)).sum();
             (sum(&surely), sum(&perhaps))
         }
         _ => {

@@ -88,7 +88,10 @@ fn listing(events: &[&Event]) -> String {
     sorted.sort_by_key(|event| (event.begin, event.end));
     let mut text = String::from("no sequential order explains this history:\n");
     for event in sorted {
-        text += &format!("  [{}..{}] thread {}: {:?}\n", event.begin, event.end, event.thread, event.step);
+        text += &format!(
+            "  [{}..{}] thread {}: {:?}\n",
+            event.begin, event.end, event.thread, event.step
+        );
     }
     text
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lanekeeper::process_queue::{Outcome, Put, RefusedBecause, Refusal, Snapshot, TurnEnd};
+use lanekeeper::process_queue::{Outcome, Put, Refusal, RefusedBecause, Snapshot, TurnEnd};
 
 /// One message as `take` handed it over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,40 +18,92 @@ pub struct Got {
 /// (`complete` is atomic per offset, its safe offset is a step of its own).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    Put { batch: Vec<(i64, u32)>, refused: Vec<(i64, RefusedBecause)>, put: Put },
+    Put {
+        batch: Vec<(i64, u32)>,
+        refused: Vec<(i64, RefusedBecause)>,
+        put: Put,
+    },
     PutRefused(Refusal),
     /// The second half of a `put` into an empty queue above a gap: the safe offset goes along (W3).
     PutCarries,
-    Advance { next: i64, safe: Option<i64> },
-    AdvanceRefused { next: i64, refusal: Refusal },
+    Advance {
+        next: i64,
+        safe: Option<i64>,
+    },
+    AdvanceRefused {
+        next: i64,
+        refusal: Refusal,
+    },
     Begin(Result<(), Refusal>),
     End(TurnEnd),
-    Take { n: usize, got: Vec<Got> },
-    TakeRefused { n: usize, refusal: Refusal },
-    Commit { safe: i64, finished: Vec<i64> },
+    Take {
+        n: usize,
+        got: Vec<Got>,
+    },
+    TakeRefused {
+        n: usize,
+        refusal: Refusal,
+    },
+    Commit {
+        safe: i64,
+        finished: Vec<i64>,
+    },
     CommitNothing,
-    Rollback { ready: u32 },
-    Requeue { offset: i64, delivery: u32, plus: u8, outcome: Outcome },
-    Finish { offset: i64, delivery: u32, outcome: Outcome },
-    Claim { offset: i64, delivery: u32, outcome: Outcome },
-    Settle { offset: i64, sent: bool, refused: bool },
+    Rollback {
+        ready: u32,
+    },
+    Requeue {
+        offset: i64,
+        delivery: u32,
+        plus: u8,
+        outcome: Outcome,
+    },
+    Finish {
+        offset: i64,
+        delivery: u32,
+        outcome: Outcome,
+    },
+    Claim {
+        offset: i64,
+        delivery: u32,
+        outcome: Outcome,
+    },
+    Settle {
+        offset: i64,
+        sent: bool,
+        refused: bool,
+    },
     /// The safe offset in the answer of a `complete` or `settle`.
     SafeAnswer(i64),
     /// Any verb on messages answered Closed.
     ClosedAnswer,
     Stop,
-    Close { safe: i64, hand_over: bool },
+    Close {
+        safe: i64,
+        hand_over: bool,
+    },
     CloseRefused,
     Safe(i64),
     PullOffset(i64),
     IsClosed(bool),
     IsStopped(bool),
     /// The words that single reads answer, when no other call runs.
-    AtRest { safe: i64, pull: i64, closed: bool },
-    Contains { offset: i64, answer: bool },
+    AtRest {
+        safe: i64,
+        pull: i64,
+        closed: bool,
+    },
+    Contains {
+        offset: i64,
+        answer: bool,
+    },
     HasReady(bool),
     Snapshot(Box<Snapshot>),
-    Expired { limit_over: bool, max: usize, offsets: Vec<i64> },
+    Expired {
+        limit_over: bool,
+        max: usize,
+        offsets: Vec<i64>,
+    },
     /// Weak reads are checked against bounds, not as steps (W8).
     Count(u64),
     Bytes(u64),

@@ -21,7 +21,12 @@ impl Ledger {
     /// A payload for the message at `offset`.
     pub fn token(self: &Arc<Self>, offset: i64) -> Token {
         self.made.fetch_add(1, Ordering::Relaxed);
-        Token { offset, ledger: Arc::clone(self), alive: AtomicU64::new(ALIVE), witness: Witness::new() }
+        Token {
+            offset,
+            ledger: Arc::clone(self),
+            alive: AtomicU64::new(ALIVE),
+            witness: Witness::new(),
+        }
     }
 
     /// Made and not yet released.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lanekeeper::process_queue::{
     Advanced, Batch, Claim, Closed, Committed, Completed, Consumer, Incoming, Message, Outcome,
-    ProcessQueue, Puller, Put, PutError, RefusedBecause, Refusal, Requeued, Snapshot, Target, Turn,
+    ProcessQueue, Puller, Put, PutError, Refusal, RefusedBecause, Requeued, Snapshot, Target, Turn,
     TurnEnd,
 };
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lanekeeper::process_queue::{Claim, Config, Consumer, Mode, ProcessQueue, Puller, Target, Turn};
+use lanekeeper::process_queue::{
+    Claim, Config, Consumer, Mode, ProcessQueue, Puller, Target, Turn,
+};
 
 use super::bounds;
 use super::checker::{self, Order};
@@ -134,7 +136,10 @@ impl Stage {
         drop(log);
         let (live, told) = (ledger.live(), queue.payloads_live());
         if live != told || live != queue.count() {
-            return Err(format!("{live} payloads live, {told} told, {} outstanding", queue.count()));
+            return Err(format!(
+                "{live} payloads live, {told} told, {} outstanding",
+                queue.count()
+            ));
         }
         let events = journal.take_events();
         checker::check(&start, &events, Order::RealTime)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lanekeeper::process_queue::{Mode, Outcome, Put, RefusedBecause, Refusal, Snapshot, TurnEnd};
+use lanekeeper::process_queue::{Mode, Outcome, Put, Refusal, RefusedBecause, Snapshot, TurnEnd};
 
 use super::history::{Got, Step};
 
@@ -65,7 +65,10 @@ impl Spec {
     }
 
     fn held(&self, held: Held) -> impl DoubleEndedIterator<Item = i64> + '_ {
-        self.messages.iter().filter(move |(_, message)| message.held == held).map(|(&offset, _)| offset)
+        self.messages
+            .iter()
+            .filter(move |(_, message)| message.held == held)
+            .map(|(&offset, _)| offset)
     }
 
     fn any_ready(&self) -> bool {
