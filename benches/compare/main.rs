@@ -7,6 +7,7 @@
 //! cargo bench --bench compare -- --only B1,B2      some workloads
 //! cargo bench --bench compare -- --check           exits 1 if a floor is missed
 //! cargo bench --bench compare -- --chart           draws the last results, measures nothing
+//! cargo bench --bench compare -- --markdown        prints them as a table for a page
 //! ```
 
 mod chart;
@@ -57,6 +58,9 @@ struct Options {
     /// Draw src/docs/compare.svg from target/compare.json and measure nothing.
     #[arg(long)]
     chart: bool,
+    /// Print the last results as a Markdown table and measure nothing.
+    #[arg(long)]
+    markdown: bool,
     /// Leave out the program in C, which needs a C compiler.
     #[arg(long)]
     no_c: bool,
@@ -137,8 +141,9 @@ fn measure(
         })
         .collect();
     for contender in &mut contenders {
-        let warm = contender.run(workload)?;
-        let batch = warm.elapsed.as_secs_f64() / WARM_BATCHES as f64;
+        // Two, since the slower one may have been disturbed, and would make the runs too short.
+        let warm = contender.run(workload)?.elapsed.min(contender.run(workload)?.elapsed);
+        let batch = warm.as_secs_f64() / WARM_BATCHES as f64;
         let batches = effort.run.as_secs_f64() / batch.max(1e-12);
         contender.batches = (batches as u64).clamp(WARM_BATCHES / 4, 1 << 24);
     }
@@ -161,6 +166,10 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     if options.chart {
         let path = chart::draw(&Results::load()?)?;
         println!("drew {}", path.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if options.markdown {
+        println!("{}\n\n{}", report::machine(), report::markdown(&Results::load()?));
         return Ok(ExitCode::SUCCESS);
     }
     let with_c = !options.no_c && options.wants_implementation(LANE_C);

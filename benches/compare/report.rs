@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 
 use crate::floors;
@@ -96,6 +96,29 @@ pub fn table(results: &Results) -> Table {
         let floors = verdicts.iter().filter(|verdict| verdict.workload == workload.name);
         let floors: Vec<String> = floors.map(floors::Verdict::cell).collect();
         row.push(Cell::new(floors.join("\n")));
+        table.add_row(row);
+    }
+    table
+}
+
+/// The medians, for a page in Markdown.
+pub fn markdown(results: &Results) -> Table {
+    let mut table = Table::new();
+    table.load_preset(ASCII_MARKDOWN);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["", "workload"].into_iter().chain(IMPLEMENTATIONS));
+    for workload in &WORKLOADS {
+        let ours = results.find(workload.name, Lane::NAME);
+        let mut row = vec![workload.name.to_owned(), workload.about.to_owned()];
+        row.extend(IMPLEMENTATIONS.iter().map(|name| {
+            let Some(line) = results.find(workload.name, name) else { return "-".to_owned() };
+            let ratio = ours.filter(|_| *name != Lane::NAME).map(|o| line.ns_median / o.ns_median);
+            match (line.bytes, ratio) {
+                (Some(bytes), _) => format!("{bytes:.1} bytes"),
+                (None, Some(ratio)) => format!("{:.1} ({ratio:.1}x)", line.ns_median),
+                (None, None) => format!("**{:.1}**", line.ns_median),
+            }
+        }));
         table.add_row(row);
     }
     table
