@@ -16,6 +16,8 @@ undefined=()
 while read -r symbol; do undefined+=(-u "$symbol"); done <ffi/symbols.txt
 [ -z "${EXTRA_SYMBOL:-}" ] || undefined+=(-u "$EXTRA_SYMBOL")
 ld -r --force-group-allocation --gc-sections "${undefined[@]}" -o "$work/all.o" "$in"
-objcopy --wildcard --keep-global-symbol='lk_*' "$work/all.o" "$work/lanekeeper.o"
+# Bitcode that lies along is of no use to a C linker, and its plugins may not know it.
+objcopy --wildcard --keep-global-symbol='lk_*' --remove-section=.llvmbc \
+    --remove-section=.llvmcmd "$work/all.o" "$work/lanekeeper.o"
 rm -f "$out"
 ar rcsD "$out" "$work/lanekeeper.o"

@@ -222,11 +222,25 @@ survives_dlclose() {
         "$out/bin/dlclose" "$lib/liblanekeeper.so"
 }
 
+no_memory() {
+    gcc -std=c99 $strict $includes $tests/memory.c -o "$out/bin/memory" -L"$lib" -llanekeeper &&
+        run "$out/bin/memory"
+}
+
+exception_aborts() {
+    g++ -std=c++17 $strict $includes $tests/throw.cpp -o "$out/bin/throw" -L"$lib" \
+        -llanekeeper || return 1
+    run "$out/bin/throw"
+    [ $? -eq 134 ]
+}
+
 run_link() {
-    group link "pkg-config from a moved prefix, a second Rust archive, dlclose with live threads"
+    group link "pkg-config, a second Rust archive, dlclose with live threads, no memory, exceptions"
     check "pkg-config" from_prefix
     check "two Rust archives in one program" two_archives
     check "dlclose with live threads" survives_dlclose
+    check "no memory" no_memory
+    check "an exception out of a callback ends the process" exception_aborts
 }
 
 check "build and stage the libraries" ffi/build.sh "$stage"
