@@ -235,7 +235,13 @@ exception_aborts() {
 }
 
 run_link() {
-    group link "pkg-config, a second Rust archive, dlclose with live threads, no memory, exceptions"
+    group link "C++ wrapper, pkg-config, a second Rust archive, dlclose with live threads, no memory, exceptions"
+    local compiler
+    for compiler in g++ clang++; do
+        check "C++ wrapper: compile, $compiler" $compiler -std=c++17 -fno-exceptions -fno-rtti \
+            $strict $includes $tests/raii.cpp -o "$out/bin/raii" -L"$lib" -llanekeeper
+        check "C++ wrapper: run, $compiler" run "$out/bin/raii"
+    done
     check "pkg-config" from_prefix
     check "two Rust archives in one program" two_archives
     check "dlclose with live threads" survives_dlclose
