@@ -235,7 +235,7 @@ exception_aborts() {
 }
 
 run_link() {
-    group link "C++ wrapper, pkg-config, a second Rust archive, dlclose with live threads, no memory, exceptions"
+    group link "C++ wrapper, pkg-config, two Rust archives, dlclose, no memory, exceptions"
     local compiler
     for compiler in g++ clang++; do
         check "C++ wrapper: compile, $compiler" $compiler -std=c++17 -fno-exceptions -fno-rtti \
