@@ -50,7 +50,7 @@ impl SkipMapPair {
         for taken in 0..n {
             let Some(entry) = self.ready.pop_front() else { return taken };
             self.in_flight.insert(*entry.key(), *entry.value());
-            consume(*entry.value());
+            consume(entry.value());
         }
         n
     }
