@@ -681,6 +681,9 @@ extern "C" {
  * becomes ready again with one attempt more, not before `not_before_ms`. `ready` of the result
  * tells whether a message became ready: submit a task for it.
  *
+ * Ownership: ends the loan that the claim carries on, also when the answer is `LK_CLOSED`; the
+ * payload of a finished message is released. What is never settled goes with the last reference.
+ *
  * Threads: any; one at a time with the same claim.
  * Progress: lock-free.
  * Allocates: amortised: messages that wait for their time are kept in a list.
