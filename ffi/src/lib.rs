@@ -3,7 +3,7 @@
 //! The C header is generated from these files by `ffi/header.sh`; the doc comments here are the
 //! manual C users read. Conventions:
 //!
-//! - every body runs inside [`guard`]: null checks, type tag, poison, `catch_unwind`;
+//! - every body runs inside `guard`: null checks, type tag, poison, `catch_unwind`;
 //! - a call enters its role (puller, turn, consumer), does the verb, puts the role down, and only
 //!   then runs the release callback (`release`);
 //! - tokens are salted with a number of their queue (`handle`), so that a token of another queue
