@@ -51,8 +51,9 @@ lint: ## clippy, warnings are errors, also of the model builds
 tidy: ## house rules
 	cargo test --test tidy
 
-doc: ## builds the documentation, warnings are errors
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+doc: ## builds the documentation, warnings are errors, also of what is private
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 
 .PHONY: litmus loom shuttle tsan asan fuzz-smoke
 litmus: ## what the model checkers see
