@@ -258,7 +258,8 @@ pub struct Requeued {
 pub enum TurnEnd {
     /// Nothing; the next `put` will tell.
     Nothing,
-    /// Something is ready, or somebody was answered `Busy`: submit another turn.
+    /// Something is ready, or somebody was answered `Busy`: submit another turn, unless the queue
+    /// was stopped (then nothing can be taken any more).
     RunAgain,
     /// The queue was closed meanwhile and this was its last turn: hand it over now.
     HandOver,

@@ -290,7 +290,7 @@ impl<T> Window<T> {
         loop {
             // The pull offset first: whatever was published by then is seen by the second read
             // (W3).
-            let pull = self.pull_offset();
+            let pull = self.pull_word();
             let lowest = self.lowest_outstanding(self.published());
             let next = lowest.unwrap_or(pull);
             // ORDERING: Acquire — answered to the caller.

@@ -382,11 +382,11 @@ impl<T> Window<T> {
                 return if rank < state.seen {
                     self.offset_of(state, rank)
                 } else {
-                    self.pull_offset()
+                    self.pull_word()
                 };
             }
             // The pull offset first: whatever was published by then is seen by the second read.
-            let pull = self.pull_offset();
+            let pull = self.pull_word();
             state.seen = self.published();
             if rank >= state.seen {
                 return pull;

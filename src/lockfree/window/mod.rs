@@ -284,8 +284,18 @@ impl<T> Window<T> {
         words::offset(self.progress.load(Ordering::Acquire))
     }
 
+    /// Never below a safe offset read before: what is published counts as pulled, though the puller
+    /// may not have raised its word yet.
     pub(crate) fn pull_offset(&self) -> i64 {
-        // ORDERING: Acquire — not behind an operation that returned before.
+        let word = self.pull_word();
+        // ORDERING: Acquire — the record of this word is seen; who made the safe offset saw it too.
+        let publish = self.front.publish.load(Ordering::Acquire);
+        word.max(self.highest(publish) + 1)
+    }
+
+    /// What a finisher that finds nothing outstanding goes by; read before the publish word (W3).
+    pub(super) fn pull_word(&self) -> i64 {
+        // ORDERING: Acquire — pairs with the Release in `raise_pull`: the messages below are seen.
         words::offset(self.front.pull.load(Ordering::Acquire))
     }
 
