@@ -144,7 +144,10 @@ fn turn(log: &mut Log, shared: &Shared) {
 }
 
 fn consume(log: &mut Log, shared: &Shared) {
-    let mut consumer = shared.queue.consumer().expect("a free place");
+    let mut consumer = match shared.queue.consumer() {
+        Ok(consumer) => consumer,
+        Err(refusal) => return assert_eq!(refusal, Refusal::Closed, "a free place"),
+    };
     let Ok(got) = log.take_some(&mut consumer, 2) else { return };
     let _ = log.complete(&mut consumer, &[(got[0].offset, 0)]);
     if let Some(last) = got.get(1) {

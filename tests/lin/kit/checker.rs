@@ -6,6 +6,8 @@
 
 use std::collections::HashSet;
 
+use lanekeeper::process_queue::Refusal;
+
 use super::history::{Event, Step};
 use super::spec::Spec;
 
@@ -33,9 +35,35 @@ pub const STEPS_MAX: usize = 64;
 pub fn check(start: &Spec, events: &[Event], order: Order) -> Result<(), String> {
     let events: Vec<&Event> = events.iter().filter(|event| !is_weak(&event.step)).collect();
     assert!(events.len() <= STEPS_MAX, "history of {} steps", events.len());
+    let events = beside_others(start, &events, order);
+    let events: Vec<&Event> = events.iter().collect();
     let before = (0..events.len()).map(|later| predecessors(&events, later, order)).collect();
     let mut search = Search { events, before, seen: HashSet::new() };
     if search.run(0, start) { Ok(()) } else { Err(listing(&search.events)) }
+}
+
+/// Concurrent mode: a take that found nothing beside another take or a message on its way back
+/// tells less than one that ran alone.
+fn beside_others(start: &Spec, events: &[&Event], order: Order) -> Vec<Event> {
+    let moves = |step: &Step| {
+        let back = matches!(step, Step::Requeue { .. } | Step::Settle { .. });
+        back || matches!(step, Step::Take { .. } | Step::TakeRefused { .. })
+    };
+    let is_beside = |a: usize, b: usize| {
+        let apart = precedes(events, a, b, order) || precedes(events, b, a, order);
+        a != b && !apart && moves(&events[b].step)
+    };
+    let nothing = |step: &Step| {
+        matches!(step, Step::TakeRefused { refusal: Refusal::Empty, .. }) && !start.is_orderly()
+    };
+    let weakened = |index: usize| {
+        let mut event = events[index].clone();
+        if nothing(&event.step) && (0..events.len()).any(|other| is_beside(index, other)) {
+            event.step = Step::TakeNothingBesideOthers;
+        }
+        event
+    };
+    (0..events.len()).map(weakened).collect()
 }
 
 /// Bounds are checked elsewhere (`bounds`).

@@ -24,8 +24,20 @@ pub enum Step {
         put: Put,
     },
     PutRefused(Refusal),
+    /// Why one message of a batch is not taken; decided by itself, before the others go in as one
+    /// step. `copy`: the batch names the offset twice.
+    NotTaken {
+        offset: i64,
+        why: RefusedBecause,
+        copy: bool,
+    },
     /// The second half of a `put` into an empty queue above a gap: the safe offset goes along (W3).
     PutCarries,
+    /// The first half of an `advance`: the pull offset. A cut may fall between (W3: the safe offset
+    /// may lag), a commit then takes what the second half finds taken.
+    AdvanceRaises {
+        next: i64,
+    },
     Advance {
         next: i64,
         safe: Option<i64>,
@@ -44,6 +56,8 @@ pub enum Step {
         n: usize,
         refusal: Refusal,
     },
+    /// Concurrent mode, beside other takes: one may hold what is ready and not have moved it yet.
+    TakeNothingBesideOthers,
     Commit {
         safe: i64,
         finished: Vec<i64>,

@@ -67,8 +67,16 @@ impl Log {
         let steps = match &answer {
             Ok(put) => {
                 assert!(batch.is_empty(), "Ok empties the batch");
-                let put = Step::Put { batch: messages.to_vec(), refused, put: *put };
-                vec![put, Step::PutCarries]
+                let copies = |offset| messages.iter().filter(|(other, _)| *other == offset).count();
+                let not_taken = |&(offset, why): &(i64, _)| Step::NotTaken {
+                    offset,
+                    why,
+                    copy: copies(offset) > 1,
+                };
+                let mut steps: Vec<Step> = refused.iter().map(not_taken).collect();
+                steps.push(Step::Put { batch: messages.to_vec(), refused, put: *put });
+                steps.push(Step::PutCarries);
+                steps
             }
             Err(error) => {
                 assert_eq!(batch.len(), messages.len(), "an error leaves the batch");
@@ -86,11 +94,14 @@ impl Log {
     ) -> Result<Advanced, PutError> {
         self.call(
             || puller.advance(next, NOW),
-            |answer| {
-                vec![match answer {
-                    Ok(advanced) => Step::Advance { next, safe: advanced.safe_offset },
-                    Err(error) => Step::AdvanceRefused { next, refusal: refusal_of(error) },
-                }]
+            |answer| match answer {
+                Ok(advanced) => vec![
+                    Step::AdvanceRaises { next },
+                    Step::Advance { next, safe: advanced.safe_offset },
+                ],
+                Err(error) => {
+                    vec![Step::AdvanceRefused { next, refusal: refusal_of(error) }]
+                }
             },
         )
     }

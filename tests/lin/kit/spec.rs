@@ -52,6 +52,10 @@ impl Spec {
         }
     }
 
+    pub fn is_orderly(&self) -> bool {
+        self.orderly
+    }
+
     /// Lowest outstanding offset, or the pull offset.
     fn lowest(&self) -> i64 {
         self.messages.keys().next().copied().unwrap_or(self.pull)
@@ -85,9 +89,19 @@ impl Spec {
         match step {
             Step::Put { batch, refused, put } => self.put(batch, refused, put),
             Step::PutRefused(refusal) => self.puller_refused(*refusal),
+            Step::NotTaken { offset, why, copy } => match why {
+                RefusedBecause::Duplicate => *copy || self.messages.contains_key(offset),
+                RefusedBecause::Stale => *offset < self.pull && !self.messages.contains_key(offset),
+            },
+            Step::TakeNothingBesideOthers => !self.closed && !self.stopped,
             Step::PutCarries => {
                 self.carry();
                 true
+            }
+            Step::AdvanceRaises { next } => {
+                let legal = !self.closed && !self.stopped && *next >= self.pull;
+                self.pull = self.pull.max(*next);
+                legal
             }
             Step::Advance { next, safe } => self.advance(*next, *safe),
             Step::AdvanceRefused { next, refusal } => match refusal {
@@ -130,26 +144,24 @@ impl Spec {
             return false;
         }
         let floor = self.pull;
-        let mut expected = Vec::new();
+        let mut count = 0;
         for &(offset, size) in batch {
-            if self.messages.contains_key(&offset) {
-                expected.push((offset, RefusedBecause::Duplicate));
-            } else if offset < floor {
-                expected.push((offset, RefusedBecause::Stale));
-            } else {
-                let message = Message { held: Held::Ready, size, attempts: 0, delivery: 0 };
-                self.messages.insert(offset, message);
-                self.pull = self.pull.max(offset + 1);
-                self.highest = self.highest.max(offset);
+            // What lies below was refused, and so was the second copy of what lies above.
+            if offset < floor || self.messages.contains_key(&offset) {
+                continue;
             }
+            let message = Message { held: Held::Ready, size, attempts: 0, delivery: 0 };
+            self.messages.insert(offset, message);
+            self.pull = self.pull.max(offset + 1);
+            self.highest = self.highest.max(offset);
+            count += 1;
         }
-        let mut told = refused.to_vec();
-        told.sort_by_key(|(offset, _)| *offset);
-        expected.sort_by_key(|(offset, _)| *offset);
         let schedule = self.orderly && !self.scheduled && self.any_ready();
         self.scheduled |= schedule;
-        told == expected
-            && put.accepted as usize + refused.len() == batch.len()
+        let counts = put.duplicate as usize + put.stale as usize == refused.len();
+        counts
+            && put.accepted == count
+            && count as usize + refused.len() == batch.len()
             && put.schedule == schedule
     }
 
@@ -157,12 +169,10 @@ impl Spec {
         if self.closed || self.stopped || next < self.pull {
             return false;
         }
-        let before = (self.pull, self.safe);
+        let before = self.safe;
         self.pull = next;
-        if before.0 != next {
-            self.carry();
-        }
-        safe == (self.safe != before.1).then_some(self.safe)
+        self.carry();
+        safe == (self.safe != before).then_some(self.safe)
     }
 
     fn begin(&mut self, answer: Result<(), Refusal>) -> bool {
