@@ -44,28 +44,30 @@ struct Side {
     taken_ms: [AtomicI64; SEGMENT_SLOTS],
 }
 
+/// What a lane reads of a message lies together; the state words, which it hardly looks at, last.
+#[repr(C)]
 pub(crate) struct Segment<T> {
     base_rank: AtomicU64,
     base_offset: AtomicI64,
     next: AtomicPtr<Segment<T>>,
+    /// Slots whose state word means something; the others are as just put, with no attempts.
+    marked: AtomicU64,
+    side: AtomicPtr<Side>,
+    batch_mask: AtomicU64,
+    batch_ms: [AtomicI64; HEADER_TIMES],
     pub(crate) done: AtomicU64,
     pub(crate) again: AtomicU64,
     /// Lane: slots below the consume rank whose payload is left to a closer; see `spread`.
     offer: AtomicU64,
-    /// Slots whose state word means something; the others are as just put, with no attempts.
-    marked: AtomicU64,
-    batch_mask: AtomicU64,
-    batch_ms: [AtomicI64; HEADER_TIMES],
-    side: AtomicPtr<Side>,
     retire: AtomicU32,
     run_first: AtomicU32,
     pool_next: AtomicPtr<Segment<T>>,
     /// Every segment of the window, for its drop; written once, at allocation.
     all_next: *mut Segment<T>,
-    pub(crate) meta: [AtomicU64; SEGMENT_SLOTS],
     payload: [UnsafeCell<MaybeUninit<T>>; SEGMENT_SLOTS],
     size: [AtomicU32; SEGMENT_SLOTS],
     delta: [AtomicU16; SEGMENT_SLOTS],
+    pub(crate) meta: [AtomicU64; SEGMENT_SLOTS],
 }
 
 impl<T> Segment<T> {

@@ -24,6 +24,9 @@ impl<'q, T: Send + Sync> Puller<'q, T> {
     /// allowed. On Ok the vector is emptied and refused payloads are dropped; on any error it is
     /// left as it was.
     ///
+    /// Why a message is refused is decided before the batch is published: a message finished
+    /// meanwhile may still be told as a duplicate.
+    ///
     /// `broker_max` is the broker's highest offset, for the lag. `now_ms` is kept as the time of
     /// the put. Errors: an impossible offset; `Stopped`, `Closed`, `Limit`. Wait-free but for
     /// `stop` and `close`, which come once each. Allocates a segment when there are more

@@ -35,15 +35,28 @@ impl<T> Place<T> {
     }
 }
 
+/// A message as it was when it was taken: what its state word says later may be about another delivery.
+pub(super) struct Taken<T> {
+    pub(super) place: Place<T>,
+    pub(super) attempts: u8,
+    pub(super) delivery: u32,
+}
+
+impl<T> Taken<T> {
+    /// Pass holder of the lane: a message in flight.
+    pub(super) fn in_lane(place: Place<T>) -> Self {
+        let meta = place.segment().lane_meta(place.slot);
+        Self { place, attempts: meta.attempts(), delivery: meta.delivery_plus(1) }
+    }
+}
+
 /// Messages just taken, lent until their delivery is decided about; lowest offset first.
 ///
 /// The borrow keeps the turn or consumer from deciding while a payload is still referred to.
 pub struct Batch<'b, T> {
     run: Place<T>,
     run_left: usize,
-    /// What the state words lack: in the lane they count the deliveries before this one.
-    delivery_plus: u32,
-    list: std::slice::Iter<'b, Place<T>>,
+    list: std::slice::Iter<'b, Taken<T>>,
     lent: PhantomData<&'b T>,
 }
 
@@ -83,30 +96,29 @@ impl<T> Deref for Message<'_, T> {
 
 impl<'b, T> Batch<'b, T> {
     pub(super) fn run(first: Place<T>, len: usize) -> Self {
-        Self { run: first, run_left: len, delivery_plus: 1, list: [].iter(), lent: PhantomData }
+        Self { run: first, run_left: len, list: [].iter(), lent: PhantomData }
     }
 
-    pub(super) fn list(places: &'b [Place<T>], delivery_plus: u32) -> Self {
+    pub(super) fn list(taken: &'b [Taken<T>]) -> Self {
         let nowhere = Place { segment: std::ptr::null(), slot: 0 };
-        let list = places.iter();
-        Self { run: nowhere, run_left: 0, delivery_plus, list, lent: PhantomData }
+        Self { run: nowhere, run_left: 0, list: taken.iter(), lent: PhantomData }
     }
 
     pub(super) fn empty() -> Self {
-        Self::list(&[], 0)
+        Self::list(&[])
     }
 }
 
 impl<'b, T> Batch<'b, T> {
     #[inline(always)]
-    fn message(&self, place: Place<T>) -> Message<'b, T> {
+    fn message(taken: &Taken<T>) -> Message<'b, T> {
+        let Taken { place, attempts, delivery } = *taken;
         let segment = place.segment::<'b>();
-        let meta = segment.lane_meta(place.slot);
         Message {
             offset: segment.offset(place.slot),
             size: segment.size(place.slot),
-            attempts: meta.attempts(),
-            delivery: meta.delivery_plus(self.delivery_plus),
+            attempts,
+            delivery,
             // SAFETY: the taker holds a loan of this slot, which cannot end while `'b` borrows the
             // taker.
             payload: unsafe { segment.payload(place.slot) },
@@ -119,18 +131,16 @@ impl<'b, T> Iterator for Batch<'b, T> {
 
     #[inline]
     fn next(&mut self) -> Option<Message<'b, T>> {
-        let place = if self.run_left > 0 {
-            self.run_left -= 1;
-            if self.run.slot == SEGMENT_SLOTS {
-                self.run = Place { segment: self.run.segment().next(), slot: 0 };
-            }
-            let place = self.run;
-            self.run.slot += 1;
-            place
-        } else {
-            *self.list.next()?
-        };
-        Some(self.message(place))
+        if self.run_left == 0 {
+            return self.list.next().map(Self::message);
+        }
+        self.run_left -= 1;
+        if self.run.slot == SEGMENT_SLOTS {
+            self.run = Place { segment: self.run.segment().next(), slot: 0 };
+        }
+        let place = self.run;
+        self.run.slot += 1;
+        Some(Self::message(&Taken::in_lane(place)))
     }
 
     #[inline]
@@ -144,13 +154,14 @@ impl<'b, T> Iterator for Batch<'b, T> {
             };
             let len = self.run_left.min(SEGMENT_SLOTS - first.slot);
             for slot in first.slot..first.slot + len {
-                sum = f(sum, self.message(Place { segment: first.segment, slot }));
+                sum =
+                    f(sum, Self::message(&Taken::in_lane(Place { segment: first.segment, slot })));
             }
             self.run_left -= len;
             self.run = Place { segment: first.segment, slot: first.slot + len };
         }
         let list = self.list.clone();
-        list.fold(sum, |sum, place| f(sum, self.message(*place)))
+        list.fold(sum, |sum, taken| f(sum, Self::message(taken)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -14,7 +14,7 @@
 //! delivery, whatever it answers, counts one down. Models: take_take, take_complete_ready,
 //! complete_claim, claim_expired.
 
-use super::batch::{Batch, DropSink, Place, Sink};
+use super::batch::{Batch, DropSink, Place, Sink, Taken};
 use super::crowd_finish::SHARED;
 use super::loans::{Loan, Loans};
 use super::lookup::At;
@@ -29,7 +29,7 @@ use crate::types::{Expired, Outcome, Refusal, Requeued, Target};
 /// What only the holder of a consumer handle knows.
 pub(crate) struct MemberState<T> {
     pub(super) loans: Loans<T>,
-    list: Vec<Place<T>>,
+    list: Vec<Taken<T>>,
     /// A take came upon a slot that the closer had passed.
     met_closer: bool,
     /// Where the last fresh message was.
@@ -126,7 +126,7 @@ impl<T> Window<T> {
         }
         // ORDERING: Relaxed — a gauge.
         self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);
-        Ok(Batch::list(&member.list, 0))
+        Ok(Batch::list(&member.list))
     }
 
     fn take_fresh(&self, member: &mut MemberState<T>, from: u64, to: u64, now_ms: i64) {
@@ -177,7 +177,11 @@ impl<T> Window<T> {
             match segment.move_meta(slot, meta, taken) {
                 Ok(()) => {
                     let place = Place::new(segment, slot);
-                    member.list.push(place);
+                    member.list.push(Taken {
+                        place,
+                        attempts: taken.attempts(),
+                        delivery: taken.delivery(),
+                    });
                     let loan = Loan { place, delivery: taken.delivery() };
                     member.loans.add(segment.offset(slot), loan);
                     return true;

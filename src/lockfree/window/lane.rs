@@ -13,7 +13,7 @@
 //! was taken; progress CAS AcqRel; tally stores Release. Models: take_close, commit_close,
 //! commit_snapshot, rollback_observer.
 
-use super::batch::{Batch, Place, Sink};
+use super::batch::{Batch, Place, Sink, Taken};
 use super::lookup::At;
 use super::{SLOTS, Window, pack_head};
 use crate::lockfree::index::OffsetIndex;
@@ -52,6 +52,8 @@ pub(crate) struct LaneState<T> {
     /// Finished messages at or above `k`.
     pub(super) above: u64,
     pub(super) list: Vec<Place<T>>,
+    /// What a batch that is no run is read from.
+    pub(super) out: Vec<Taken<T>>,
 }
 
 // SAFETY: the pointers are to segments of the window this state belongs to.
@@ -75,6 +77,7 @@ impl<T> LaneState<T> {
             above: 0,
             version: 0,
             list: Vec::new(),
+            out: Vec::new(),
         }
     }
 
@@ -596,11 +599,11 @@ impl<T> Window<T> {
 
     /// Everything in flight once more.
     pub(crate) fn lane_in_flight<'b>(&'b self, state: &'b mut LaneState<T>) -> Batch<'b, T> {
-        state.list.clear();
-        let mut list = std::mem::take(&mut state.list);
-        self.for_in_flight(state, |place, _| list.push(place));
-        state.list = list;
-        Batch::list(&state.list, 1)
+        let mut out = std::mem::take(&mut state.out);
+        out.clear();
+        self.for_in_flight(state, |place, _| out.push(Taken::in_lane(place)));
+        state.out = out;
+        Batch::list(&state.out)
     }
 
     /// The queue is closed: the loans of everything in flight end here, and their payloads with

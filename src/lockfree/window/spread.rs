@@ -21,7 +21,7 @@
 //! retried).
 //! Models: requeue_snapshot, requeue_close, complete_lane_close.
 
-use super::batch::{Batch, Place, Sink};
+use super::batch::{Batch, Place, Sink, Taken};
 use super::lane::LaneState;
 use super::record::Cut;
 use super::{SLOTS, Window};
@@ -619,7 +619,9 @@ impl<T> Window<T> {
         flipped.map_err(|()| Refusal::Closed)?;
         // ORDERING: Relaxed — a gauge.
         self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);
-        Ok(Batch::list(&state.list, 1))
+        state.out.clear();
+        state.out.extend(state.list.iter().map(|place| Taken::in_lane(*place)));
+        Ok(Batch::list(&state.out))
     }
 
     /// Whether anything is ready.
