@@ -128,7 +128,8 @@ pub fn markdown(results: &Results) -> Table {
 pub fn legend() -> String {
     format!(
         "ns per message (B4: per cycle), median over the runs, and the fastest; (2.00x) is twice \
-         the time of {}.\nFloors compare medians of this run; a miss of less than {:.0} % is noise. \
+         the time of {}.\nFloors compare medians of this run; a miss of less than {:.0} % is \
+         noise. \
          maps, deque, ring: mutex-btreemap, mutex-vecdeque, spsc-ring.",
         Lane::NAME,
         floors::NOISE * 100.0,

@@ -60,7 +60,8 @@ fn linearizable(mode: Mode, events: &[Event]) -> bool {
     verdicts[0]
 }
 
-/// What is ready and in flight before: offsets `0..ready`, the first `taken` of them taken in a turn.
+/// What is ready and in flight before: offsets `0..ready`, the first `taken` of them taken in a
+/// turn.
 fn turn_with(ready: i64, taken: i64) -> Vec<Step> {
     let offsets: Vec<i64> = (0..ready).collect();
     let mut steps = vec![put(&offsets, true), Step::PutCarries, Step::Begin(Ok(()))];

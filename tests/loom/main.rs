@@ -1,5 +1,5 @@
-//! Model checking of the real core with loom: every interleaving, and every value that the memory model
-//! lets a load answer, within the bound of each model. Only the offset index is a model here.
+//! Model checking of the real core with loom: every interleaving, and every value that the memory
+//! model lets a load answer, within the bound of each model. Only the offset index is a model here.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg lk_loom" CARGO_TARGET_DIR=target/loom cargo test --test loom
@@ -9,8 +9,8 @@
 //!     -- put_                               the models whose name contains this
 //! ```
 //!
-//! The runner gives each model, and each model with a bug planted, a process of its own: loom may abort
-//! when a model fails. `LOOM_LOG=trace LOOM_LOCATION=1` with `--model` tell what happened.
+//! The runner gives each model, and each model with a bug planted, a process of its own: loom may
+//! abort when a model fails. `LOOM_LOG=trace LOOM_LOCATION=1` with `--model` tell what happened.
 
 #[cfg(lk_loom)]
 #[path = "../lin/kit/mod.rs"]

@@ -96,11 +96,11 @@ pub fn take_close_concurrent() -> Rest {
     let mut scene = Scene::concurrent();
     scene.ready(&[0, 1, 2]);
     let queue = Arc::clone(&scene.queue);
+    let mut consumer = queue.consumer().expect("a free place");
     let closer = scene.spawn(2, |log, queue, _| {
         log.close(queue).expect("the only close");
     });
     let mut log = scene.beside();
-    let mut consumer = queue.consumer().expect("a free place");
     let _ = log.take_some(&mut consumer, 2);
     drop((consumer, log));
     scene.finish([closer])
@@ -250,7 +250,8 @@ pub fn settle_close() -> Rest {
     scene.finish([closer])
 }
 
-/// Exactly the later of an advance and the completion that empties the queue reaches the new offset.
+/// Exactly the later of an advance and the completion that empties the queue reaches the new
+/// offset.
 pub fn advance_complete() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
@@ -265,7 +266,8 @@ pub fn advance_complete() -> Rest {
     scene.finish([puller])
 }
 
-/// A thread names a message whose segment is finished, given to the pool and filled again meanwhile.
+/// A thread names a message whose segment is finished, given to the pool and filled again
+/// meanwhile.
 pub fn recycle() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);
@@ -281,7 +283,8 @@ pub fn recycle() -> Rest {
     scene.finish([late])
 }
 
-/// A loan, a completion and a close at once: the payload is released once, and read by nobody after.
+/// A loan, a completion and a close at once: the payload is released once, and read by nobody
+/// after.
 pub fn payload_once() -> Rest {
     let mut scene = Scene::concurrent();
     let queue = Arc::clone(&scene.queue);

@@ -73,7 +73,8 @@ pub fn put_commit() -> Rest {
     scene.finish([])
 }
 
-/// The same above a gap: at rest the safe offset is that of the first message, whoever was last (W3).
+/// The same above a gap: at rest the safe offset is that of the first message, whoever was last
+/// (W3).
 pub fn put_gap_commit() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0]);
@@ -473,8 +474,8 @@ pub fn reads_bounds() -> Rest {
     scene.finish(others)
 }
 
-/// A segment goes back to the pool and comes again while somebody is still looking into it. The reader is
-/// the main thread, so that one preemption is enough to catch it in the middle.
+/// A segment goes back to the pool and comes again while somebody is still looking into it. The
+/// reader is the main thread, so that one preemption is enough to catch it in the middle.
 fn recycle_under(read: impl Fn(&mut Log, &Queue)) -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);
@@ -509,9 +510,9 @@ pub fn late_snapshot() -> Rest {
     })
 }
 
-/// Two steps of a spread state: the second writes over the record that a reader of the first may be in. The
-/// reader starts last, and what it sees may be as old as the memory model allows. Something is ready
-/// all the time, in the first state below what was taken, in the last above it.
+/// Two steps of a spread state: the second writes over the record that a reader of the first may be
+/// in. The reader starts last, and what it sees may be as old as the memory model allows. Something
+/// is ready all the time, in the first state below what was taken, in the last above it.
 pub fn requeue_twice_reader() -> Rest {
     let mut scene = Scene::orderly();
     scene.ready(&[0, 1, 2]);

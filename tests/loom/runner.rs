@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 
-use crate::table::{MODELS, Model};
+use crate::table::{MODELS, Model, UNNOTICED};
 
 /// A model that takes longer has outgrown its bound.
 const TIME_MAX: Duration = Duration::from_secs(180);
@@ -230,13 +230,12 @@ fn executions(out: &str) -> u64 {
     line.and_then(|count| count.parse().ok()).expect("the model counts its executions")
 }
 
-/// A clean model passes; one with a bug planted fails, and not by running out of branches.
+/// A clean model passes; one with a bug planted fails, perhaps by going round for ever, which the
+/// clean one does not within the same limit.
 fn as_expected(outcome: &Outcome) -> bool {
     match &outcome.verdict {
         Verdict::Passed { executions } => outcome.job.mutation.is_none() && *executions > 1,
-        Verdict::Failed { why } => {
-            outcome.job.mutation.is_some() && !why.contains("maximum number of branches")
-        }
+        Verdict::Failed { .. } => outcome.job.mutation.is_some(),
         Verdict::TooLong => false,
     }
 }
@@ -264,7 +263,8 @@ fn unplanted() -> Vec<String> {
     let mut names = Vec::new();
     visit(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut names);
     let planted = |name: &String| MODELS.iter().any(|m| m.mutations.contains(&name.as_str()));
-    names.retain(|name| !planted(name));
+    let unnoticed = |name: &String| UNNOTICED.iter().any(|(other, _)| other == name);
+    names.retain(|name| !planted(name) && !unnoticed(name));
     names
 }
 

@@ -1,4 +1,5 @@
-//! The stage of a model: one queue, telling payloads, a recorded history, and the checks at the end.
+//! The stage of a model: one queue, telling payloads, a recorded history, and the checks at the
+//! end.
 
 use std::sync::{Arc, Weak};
 
@@ -72,8 +73,8 @@ impl Scene {
         loom::thread::spawn(move || script(&mut log, &queue, &ledger))
     }
 
-    /// Joins the others, looks at everything, and asks whether some sequential order explains it all.
-    /// All turns, consumers and claims must have ended.
+    /// Joins the others, looks at everything, and asks whether some sequential order explains it
+    /// all. All turns, consumers and claims must have ended.
     pub fn finish(self, others: impl IntoIterator<Item = JoinHandle<()>>) -> Rest {
         for other in others {
             other.join().expect("a thread of the model");

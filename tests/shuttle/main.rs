@@ -6,8 +6,8 @@
 //! LK_SHUTTLE_SEEDS=100000 ...   more of them
 //! ```
 //!
-//! Shuttle explores interleavings and scale, never orderings: it treats all of them as `SeqCst`. A failing
-//! test prints its seed; the seed decides the script and the schedule.
+//! Shuttle explores interleavings and scale, never orderings: it treats all of them as `SeqCst`. A
+//! failing test prints its seed; the seed decides the script and the schedule.
 #![cfg(lk_shuttle)]
 
 mod explore;
@@ -53,7 +53,8 @@ fn concurrent_histories_are_linearizable() {
     explore("concurrent_histories", 4_000, |seed| history(Mode::Concurrent, seed));
 }
 
-/// A puller, a pool of two that runs turns when told to, an observer, a closer: W3, W5, W11, T1, T2.
+/// A puller, a pool of two that runs turns when told to, an observer, a closer: W3, W5, W11, T1,
+/// T2.
 #[test]
 fn orderly_mix() {
     explore("orderly_mix", 600, mix::orderly);

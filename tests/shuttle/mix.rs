@@ -270,7 +270,8 @@ impl Host {
         }
     }
 
-    /// After all threads: conservation, exactly one hand-over, nothing lost, nothing finished twice.
+    /// After all threads: conservation, exactly one hand-over, nothing lost, nothing finished
+    /// twice.
     fn settle(self: Arc<Self>, mode: Mode) {
         let closed = self.queue.is_closed();
         let (put, finished) =

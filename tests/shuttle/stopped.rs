@@ -1,7 +1,9 @@
-//! A thread that is stopped for good, after each of its steps in turn, stops nobody in another role.
+//! A thread that is stopped for good, after each of its steps in turn, stops nobody in another
+//! role.
 //!
-//! The scheduler lets the victim do `k` steps and then never again while anybody else can run; `k` goes up until
-//! the victim gets to its end. The others must finish what they do in a bounded number of steps.
+//! The scheduler lets the victim do `k` steps and then never again while anybody else can run; `k`
+//! goes up until the victim gets to its end. The others must finish what they do in a bounded
+//! number of steps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,7 +41,8 @@ impl Scheduler for StopAfter {
         Some(Schedule::new(0))
     }
 
-    /// The victim first, as far as it may; then the others in turns; the victim again when nobody else can.
+    /// The victim first, as far as it may; then the others in turns; the victim again when nobody
+    /// else can.
     fn next_task(&mut self, tasks: &[&Task], _: Option<TaskId>, _: bool) -> Option<TaskId> {
         let victim = TaskId::from(VICTIM);
         let can = tasks.iter().any(|task| task.id() == victim);

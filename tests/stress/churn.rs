@@ -1,6 +1,7 @@
-//! Puts and finishes without end, with offsets far apart and offsets close together: index nodes, segments, side
-//! blocks and payloads come and go, and nothing of them may pile up. Field reports: crossbeam#671 (references of
-//! nodes not given back) and crossbeam#1023 (a reader that finds nothing while an entry is replaced).
+//! Puts and finishes without end, with offsets far apart and offsets close together: index nodes,
+//! segments, side blocks and payloads come and go, and nothing of them may pile up. Field reports:
+//! crossbeam#671 (references of nodes not given back) and crossbeam#1023 (a reader that finds
+//! nothing while an entry is replaced).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -53,7 +54,8 @@ fn round(
     }
 }
 
-/// Many rounds on one thread; at the end nothing is alive, and memory is what it was after the warm-up.
+/// Many rounds on one thread; at the end nothing is alive, and memory is what it was after the
+/// warm-up.
 pub fn nothing_left() {
     let config = Config { mode: Mode::Concurrent, consumers_max: 2, ..Config::default() };
     let queue = ProcessQueue::new(config).expect("a valid configuration");
@@ -84,8 +86,8 @@ pub fn nothing_left() {
     println!("    {rounds} rounds, {grown} bytes more than after the warm-up");
 }
 
-/// The same beside readers that go through the index all the time: a message known to be outstanding is found
-/// whenever it is looked for, and an offset that was never put never is.
+/// The same beside readers that go through the index all the time: a message known to be
+/// outstanding is found whenever it is looked for, and an offset that was never put never is.
 pub fn beside_readers() {
     let config = Config { mode: Mode::Concurrent, consumers_max: 2, ..Config::default() };
     let queue = ProcessQueue::new(config).expect("a valid configuration");

@@ -1,18 +1,21 @@
-//! Real threads, no test harness: for ThreadSanitizer, AddressSanitizer with LeakSanitizer, and as it is.
+//! Real threads, no test harness: for ThreadSanitizer, AddressSanitizer with LeakSanitizer, and as
+//! it is.
 //!
 //! ```text
 //! cargo test --test stress                     LK_STRESS_SECONDS=2 is the default per part
 //!
-//! RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg lk_tsan" \
+//! RUSTC_BOOTSTRAP=1 \
+//!     RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg lk_tsan" \
 //!     CARGO_TARGET_DIR=target/tsan cargo test --target x86_64-unknown-linux-gnu --test stress
 //!
 //! RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" \
 //!     CARGO_TARGET_DIR=target/asan cargo test --target x86_64-unknown-linux-gnu --test stress
 //! ```
 //!
-//! ThreadSanitizer knows no fences, so under `lk_tsan` the facade's fences are visible read-modify-writes; the
-//! standard test harness itself would be reported, hence a `main` of our own. The sanitizer finds data races that
-//! the run comes by, not orderings that the machine hides: those are for the models.
+//! ThreadSanitizer knows no fences, so under `lk_tsan` the facade's fences are visible
+//! read-modify-writes; the standard test harness itself would be reported, hence a `main` of our
+//! own. The sanitizer finds data races that the run comes by, not orderings that the machine hides:
+//! those are for the models.
 
 #[cfg(not(any(lk_loom, lk_shuttle)))]
 mod churn;

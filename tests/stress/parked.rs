@@ -1,5 +1,6 @@
-//! A thread that is parked while it holds a role, or while it is inside a call, stops nobody in another role.
-//! (Every step at which a thread can be stopped is gone through by `tests/shuttle/stopped.rs`; here it is real.)
+//! A thread that is parked while it holds a role, or while it is inside a call, stops nobody in
+//! another role. (Every step at which a thread can be stopped is gone through by
+//! `tests/shuttle/stopped.rs`; here it is real.)
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -68,8 +69,8 @@ pub fn listener() {
     assert_eq!(queue.payloads_live(), 0);
 }
 
-/// A payload's own release code sleeps inside a `complete` (W12, C4): other consumers, the puller, observers and
-/// the closer go on, and what it finished counts as finished.
+/// A payload's own release code sleeps inside a `complete` (W12, C4): other consumers, the puller,
+/// observers and the closer go on, and what it finished counts as finished.
 pub fn release() {
     let config = Config { mode: Mode::Concurrent, consumers_max: 3, ..Config::default() };
     let queue = ProcessQueue::new(config).expect("a valid configuration");

@@ -35,7 +35,8 @@ impl<T> Place<T> {
     }
 }
 
-/// A message as it was when it was taken: what its state word says later may be about another delivery.
+/// A message as it was when it was taken: what its state word says later may be about another
+/// delivery.
 pub(super) struct Taken<T> {
     pub(super) place: Place<T>,
     pub(super) attempts: u8,

@@ -619,9 +619,13 @@ impl<T> Window<T> {
         flipped.map_err(|()| Refusal::Closed)?;
         // ORDERING: Relaxed — a gauge.
         self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);
+        Ok(Self::spread_batch(state))
+    }
+
+    fn spread_batch<'b>(state: &'b mut LaneState<T>) -> Batch<'b, T> {
         state.out.clear();
         state.out.extend(state.list.iter().map(|place| Taken::in_lane(*place)));
-        Ok(Batch::list(&state.out))
+        Batch::list(&state.out)
     }
 
     /// Whether anything is ready.

@@ -1,5 +1,6 @@
-//! Bounds for what is not a step of its own: the single reads, and the weak ones (W8): never below what was outstanding when the read began, never above that plus what
-//! was put, or was still being finished, while it ran. With no call running that is exact.
+//! Bounds for what is not a step of its own: the single reads, and the weak ones (W8): never below
+//! what was outstanding when the read began, never above that plus what was put, or was still being
+//! finished, while it ran. With no call running that is exact.
 
 use std::collections::BTreeMap;
 

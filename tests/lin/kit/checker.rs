@@ -1,8 +1,8 @@
-//! Wing and Gong's check with memo: is there a sequential order of the steps that keeps who returned
-//! before whom began, and in which the sequential queue gives every answer that was given?
+//! Wing and Gong's check with memo: is there a sequential order of the steps that keeps who
+//! returned before whom began, and in which the sequential queue gives every answer that was given?
 //!
-//! J. M. Wing and C. Gong, "Testing and verifying concurrent objects", 1993; the memo of states already
-//! seen with the same set of steps done is G. Lowe's.
+//! J. M. Wing and C. Gong, "Testing and verifying concurrent objects", 1993; the memo of states
+//! already seen with the same set of steps done is G. Lowe's.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,8 @@ pub enum Order {
     /// One call returned before the other began: for real threads, and for shuttle.
     RealTime,
     /// Nothing but the program: for loom, where a load may return an old value although the store
-    /// came earlier in the schedule. Events of `main_thread` before and after the threads ran keep their place.
+    /// came earlier in the schedule. Events of `main_thread` before and after the threads ran keep
+    /// their place.
     Program,
 }
 

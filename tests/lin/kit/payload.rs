@@ -88,9 +88,9 @@ impl Drop for Token {
     }
 }
 
-/// Under loom a tracked cell: reading it and releasing it must be ordered by the queue. The standard
-/// mutex around it is never contended (loom runs one thread at a time and does not switch inside), it
-/// is there because loom's cell is not `Sync`.
+/// Under loom a tracked cell: reading it and releasing it must be ordered by the queue. The
+/// standard mutex around it is never contended (loom runs one thread at a time and does not switch
+/// inside), it is there because loom's cell is not `Sync`.
 #[cfg(lk_loom)]
 struct Witness(Mutex<loom::cell::UnsafeCell<()>>);
 

@@ -252,7 +252,8 @@ fn finish_steps(
     steps
 }
 
-/// Consumers. A `take` of several is one step for each message: batches of several takers interleave.
+/// Consumers. A `take` of several is one step for each message: batches of several takers
+/// interleave.
 impl Log {
     pub fn take_some(
         &mut self,

@@ -324,8 +324,8 @@ impl Spec {
 
     fn read(&self, step: &Step) -> bool {
         match step {
-            // May lag while calls overlap, never leads (W3); `bounds` checks that it is not behind what
-            // was told before.
+            // May lag while calls overlap, never leads (W3); `bounds` checks that it is not behind
+            // what was told before.
             Step::Safe(safe) | Step::SafeAnswer(safe) => *safe <= self.safe,
             Step::PullOffset(pull) => *pull <= self.pull,
             Step::IsClosed(closed) => !*closed || self.closed,
@@ -354,7 +354,8 @@ impl Spec {
         let count = |held| self.held(held).count() as u64;
         let outstanding = self.messages.len() as u64;
         let (ready, in_flight) = (Held::Ready, Held::InFlight);
-        // Concurrent: the safe offset follows the completion that frees it, and may lag until then (W3).
+        // Concurrent: the safe offset follows the completion that frees it, and may lag until then
+        // (W3).
         let safe = match self.orderly {
             true => told.safe_offset == self.safe,
             false => told.safe_offset <= self.safe,
