@@ -13,3 +13,6 @@ pub mod field_reports {}
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub mod readme {}
+
+#[doc = include_str!("proofs.md")]
+pub mod proofs {}

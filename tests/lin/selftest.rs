@@ -110,7 +110,7 @@ fn close_is_terminal_and_atomic() {
 fn a_busy_begin_leaves_a_note() {
     let before = [Step::Begin(Ok(()))];
     let busy = Step::Begin(Err(Refusal::Busy));
-    let told = |end| history(&before, &[busy.clone()], &[Step::End(end)]);
+    let told = |end| history(&before, std::slice::from_ref(&busy), &[Step::End(end)]);
     assert!(linearizable(Mode::Orderly, &told(TurnEnd::RunAgain)));
     assert!(!linearizable(Mode::Orderly, &told(TurnEnd::Nothing)), "a wake-up is lost");
 }

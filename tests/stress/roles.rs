@@ -177,7 +177,7 @@ impl Host {
             1 => {
                 if let Ok(Ok(claim)) = consumer.claim(first, 0) {
                     claim.touch(first.offset);
-                    if let Ok(done) = claim.settle(round % 2 == 0, 0, 0) {
+                    if let Ok(done) = claim.settle(round.is_multiple_of(2), 0, 0) {
                         self.finished.fetch_add(u64::from(done.finished), Ordering::Relaxed);
                         self.safe_told(done.safe_offset);
                     }

@@ -107,7 +107,7 @@ fn is_source(path: &Path) -> bool {
     let known = ["rs", "c", "h", "cpp", "hpp", "sh", "md"];
     match path.extension() {
         Some(extension) => known.iter().any(|known| extension == *known),
-        None => path.parent().is_some_and(|folder| folder.ends_with(".ci")),
+        None => path.parent().is_some_and(|folder| folder.file_name() == Some(".ci".as_ref())),
     }
 }
 

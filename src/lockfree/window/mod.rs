@@ -8,7 +8,7 @@
 //! # Structure
 //! Accepted messages are numbered by *rank* from 0. Rank `r` lives in the segment whose
 //! `base_rank` is `r` rounded down to the segment size; segments are linked in order. `head` is the
-//! first segment that is not wholly finished. The words are in [`words`](super::words), the slot
+//! first segment that is not wholly finished. The words are in [`words`], the slot
 //! state in [`meta`](super::meta).
 //!
 //! ```text
@@ -389,7 +389,7 @@ fn boxed<V>(len: usize, make: impl Fn() -> V) -> Option<Box<[V]>> {
     Some(all.into_boxed_slice())
 }
 
-/// Address and number of a segment in one word; see [`words`](super::words).
+/// Address and number of a segment in one word; see [`words`].
 pub(super) fn pack_head<T>(segment: &Segment<T>, base_rank: u64) -> u64 {
     let address = std::ptr::from_ref(segment).expose_provenance() as u64;
     debug_assert!(address >> 47 == 0 && address.is_multiple_of(8));
