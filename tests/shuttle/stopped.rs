@@ -153,10 +153,10 @@ fn consume(log: &mut Log, shared: &Shared) {
     };
     let Ok(got) = log.take_some(&mut consumer, 2) else { return };
     let _ = log.complete(&mut consumer, &[(got[0].offset, 0)]);
-    if let Some(last) = got.get(1) {
-        if let Some(claim) = log.claim(&mut consumer, (last.offset, last.delivery)) {
-            let _ = log.settle(claim, false);
-        }
+    if let Some(last) = got.get(1)
+        && let Some(claim) = log.claim(&mut consumer, (last.offset, last.delivery))
+    {
+        let _ = log.settle(claim, false);
     }
     if let Ok(got) = log.take_some(&mut consumer, 1) {
         let _ = log.requeue_some(&mut consumer, &[(got[0].offset, 0)], 1);
