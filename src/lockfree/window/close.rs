@@ -64,12 +64,32 @@ impl<T> Window<T> {
         if self.concurrent {
             return self.lowest_outstanding(self.published()).unwrap_or(pull).max(safe);
         }
-        // The lane keeps the progress word exact; only an `advance` may have raised the pull word
-        // just now.
-        // ORDERING: Acquire — the record of this word is seen; what is put later lies at or above
-        // `pull`.
-        let publish = self.front.publish.load(Ordering::Acquire);
-        if safe > self.highest(publish) { safe.max(pull) } else { safe }
+        // The lane keeps the progress word exact, but for a gap below a message just put and for an
+        // `advance` that raised the pull word just now.
+        loop {
+            // ORDERING: Acquire — the record of this word is seen; what is put later lies at or
+            // above `pull`.
+            let publish = self.front.publish.load(Ordering::Acquire);
+            if safe > self.highest(publish) {
+                return safe.max(pull);
+            }
+            let published = words::rank(publish);
+            let lowest = match self.rank_from(safe, published) {
+                Some(rank) if rank < published => self.offset_at(rank),
+                Some(_) => Some(safe.max(pull)),
+                None => None,
+            };
+            if let Some(lowest) = lowest {
+                return lowest.max(safe);
+            }
+            // A segment went by meanwhile: the lane made a step, and the caller looks again.
+            // ORDERING: Acquire — as the caller's.
+            let now = self.progress.load(Ordering::Acquire);
+            if words::offset(now) != safe {
+                return safe;
+            }
+            crate::sync::hint::spin_loop();
+        }
     }
 
     /// The one who closed: releases what is nobody's. The window is frozen.

@@ -122,7 +122,10 @@ impl<T> Window<T> {
             if n == 0 {
                 return Ok(Batch::empty());
             }
-            return Err(if self.progress_closed() { Refusal::Closed } else { Refusal::Empty });
+            if self.progress_closed() {
+                return Err(Refusal::Closed);
+            }
+            return self.lane_may_take().and(Err(Refusal::Empty));
         }
         // ORDERING: Relaxed — a gauge.
         self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);

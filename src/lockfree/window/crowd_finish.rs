@@ -124,14 +124,17 @@ impl<T> Window<T> {
         // ORDERING: AcqRel — who sets a lower bit later sees ours; see the module.
         let first = segment.done.fetch_or(bit, Ordering::AcqRel) & (bit - 1) == bit - 1;
         self.add(tally, 1, size, 0);
+        let word = if first || mutated("always_settle") {
+            self.settle_progress()
+        } else {
+            // ORDERING: Acquire — answered to the caller.
+            self.progress.load(Ordering::Acquire)
+        };
+        // Last, as the host's code for releasing may take its time.
         if now.is_free() {
             self.release(place, sink, tally);
         }
-        if first || mutated("always_settle") {
-            return self.settle_progress();
-        }
-        // ORDERING: Acquire — answered to the caller.
-        self.progress.load(Ordering::Acquire)
+        word
     }
 
     fn add(&self, tally: usize, count: u64, bytes: u64, released: u64) {

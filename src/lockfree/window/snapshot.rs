@@ -102,14 +102,14 @@ impl<T> Window<T> {
     }
 
     /// Offset of a rank that was visible; `None` if it is gone.
-    fn offset_at(&self, rank: u64) -> Option<i64> {
+    pub(super) fn offset_at(&self, rank: u64) -> Option<i64> {
         let at = self.segment_of(rank, None)?;
         let offset = at.segment.offset((rank - at.base) as usize);
         at.segment.valid_still(at.base).then_some(offset)
     }
 
     /// The rank of the first message at or above `safe`, `published` if there is none.
-    fn rank_from(&self, safe: i64, published: u64) -> Option<u64> {
+    pub(super) fn rank_from(&self, safe: i64, published: u64) -> Option<u64> {
         let Some(mut at) = self.head() else { return Some(0) };
         loop {
             for slot in 0..SLOTS {
