@@ -242,14 +242,13 @@ impl Host {
 fn run(mode: Mode, consumers: usize, closes: bool) {
     let host = Host::new(mode);
     thread::scope(|scope| {
-        scope.spawn(|| host.pull());
+        let mut threads = vec![scope.spawn(|| host.pull()), scope.spawn(|| host.observe())];
         for _ in 0..consumers {
-            match mode {
+            threads.push(match mode {
                 Mode::Orderly => scope.spawn(|| host.work()),
                 Mode::Concurrent => scope.spawn(|| host.consume()),
-            };
+            });
         }
-        scope.spawn(|| host.observe());
         let started = Instant::now();
         while started.elapsed() < duration() / if closes { 20 } else { 1 } {
             thread::yield_now();
@@ -260,6 +259,10 @@ fn run(mode: Mode, consumers: usize, closes: bool) {
             assert_eq!(host.queue.close(0).err(), Some(Refusal::Closed));
         }
         host.over.store(true, Ordering::Relaxed);
+        // ThreadSanitizer does not see how a scope ends, but it sees a join.
+        for thread in threads {
+            thread.join().expect("a role ends well");
+        }
     });
     host.settle();
 }
