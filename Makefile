@@ -70,7 +70,7 @@ shuttle: ## larger mixes under random and PCT schedules
 	RUSTFLAGS="--cfg lk_shuttle" CARGO_TARGET_DIR=$(target)/shuttle \
 	    cargo test --test shuttle
 
-shuttle-histories: ## recorded histories under shuttle; two findings are open, see src/docs/proofs.md
+shuttle-histories: ## recorded histories under shuttle; findings are open: src/docs/proofs.md
 	LK_SHUTTLE_HISTORIES=1 RUSTFLAGS="--cfg lk_shuttle" CARGO_TARGET_DIR=$(target)/shuttle \
 	    cargo test --test shuttle histories
 
