@@ -8,7 +8,7 @@
 //!
 //! | field | written by | when |
 //! |---|---|---|
-//! | base_rank, base_offset, batch times, delta, size, payload | puller | before the publish word covers them |
+//! | base_rank, base_offset, batch times, delta, bytes, payload | puller | before the publish word covers them |
 //! | next | puller | when the following segment is made ready |
 //! | meta | whoever moves the message | see `meta`; in the lane only once `marked` |
 //! | done, again | consumers; puller at reuse | bit per slot: finished; ready again |
@@ -19,32 +19,42 @@
 //!
 //! Offsets are stored as 16-bit distances from the first; a slot farther away has FAR there, and
 //! its offset is in the side block, which a segment gets once and keeps.
+//!
+//! Sizes are stored as running sums, so that the bytes of any run of slots are one subtraction. A
+//! sum that does not fit has HEAVY there and is in the side block.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 
 use super::meta::{Meta, State, seq_of};
-use crate::config_consts::{HEADER_TIMES, SEGMENT_SLOTS};
+use crate::config_consts::{HEADER_TIMES, RUN_SEGMENTS, SEGMENT_SLOTS};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::plain_load;
 use crate::types::Incoming;
 
 const SLOTS: u64 = SEGMENT_SLOTS as u64;
 const FAR: u16 = u16::MAX;
+const HEAVY: u32 = u32::MAX;
 /// `done` of a segment that is wholly finished.
 pub(crate) const FULL: u64 = u64::MAX >> (64 - SEGMENT_SLOTS);
 /// `base_rank` while the segment belongs to nobody.
 const NOWHERE: u64 = u64::MAX;
 const PASSED: u32 = 1 << 16;
 
-/// What few segments need: far offsets, many small batches, times of taking.
+/// What few segments need: far offsets, huge messages, many small batches, times of taking.
 struct Side {
     offsets: [AtomicI64; SEGMENT_SLOTS],
+    bytes: [AtomicI64; SEGMENT_SLOTS + 1],
     put_ms: [AtomicI64; SEGMENT_SLOTS],
     taken_ms: [AtomicI64; SEGMENT_SLOTS],
 }
 
-/// What a lane reads of a message lies together; the state words, which it hardly looks at, last.
+/// One state word a slot; see `meta`.
+type States = [AtomicU64; SEGMENT_SLOTS];
+
+/// What consuming reads of a message lies together. The state words, which a lane hardly looks at,
+/// are a block of their own: from the start in concurrent mode, else once one is marked.
 #[repr(C)]
 pub(crate) struct Segment<T> {
     base_rank: AtomicU64,
@@ -53,31 +63,29 @@ pub(crate) struct Segment<T> {
     /// Slots whose state word means something; the others are as just put, with no attempts.
     marked: AtomicU64,
     side: AtomicPtr<Side>,
+    states: AtomicPtr<States>,
     batch_mask: AtomicU64,
     batch_ms: [AtomicI64; HEADER_TIMES],
     pub(crate) done: AtomicU64,
     pub(crate) again: AtomicU64,
     /// Lane: slots below the consume rank whose payload is left to a closer; see `spread`.
     offer: AtomicU64,
-    retire: AtomicU32,
-    run_first: AtomicU32,
     pool_next: AtomicPtr<Segment<T>>,
     /// Every segment of the window, for its drop; written once, at allocation.
     all_next: *mut Segment<T>,
     payload: [UnsafeCell<MaybeUninit<T>>; SEGMENT_SLOTS],
-    size: [AtomicU32; SEGMENT_SLOTS],
+    retire: AtomicU32,
+    /// Bytes of the slots before each, and of all; the first stays 0.
+    bytes: [AtomicU32; SEGMENT_SLOTS + 1],
     delta: [AtomicU16; SEGMENT_SLOTS],
-    pub(crate) meta: [AtomicU64; SEGMENT_SLOTS],
 }
 
 impl<T> Segment<T> {
     /// Null when the allocator refuses.
-    fn allocate(all_next: *mut Segment<T>) -> *mut Segment<T> {
-        let layout = std::alloc::Layout::new::<Self>();
-        // SAFETY: the layout is not empty.
-        let place = unsafe { std::alloc::alloc(layout) }.cast::<Self>();
-        if place.is_null() {
-            return place;
+    fn allocate(all_next: *mut Segment<T>, crowd: bool) -> *mut Segment<T> {
+        let states = if crowd { try_new(Self::no_states()) } else { ptr::null_mut() };
+        if crowd && states.is_null() {
+            return ptr::null_mut();
         }
         let segment = Self {
             base_rank: AtomicU64::new(NOWHERE),
@@ -90,20 +98,45 @@ impl<T> Segment<T> {
             batch_mask: AtomicU64::new(0),
             batch_ms: std::array::from_fn(|_| AtomicI64::new(0)),
             side: AtomicPtr::new(ptr::null_mut()),
+            states: AtomicPtr::new(states),
             retire: AtomicU32::new(0),
-            run_first: AtomicU32::new(0),
             pool_next: AtomicPtr::new(ptr::null_mut()),
             all_next,
-            meta: std::array::from_fn(|_| {
-                AtomicU64::new(Meta::fresh(0, 0).with_state(State::Done).0)
-            }),
             payload: std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
-            size: std::array::from_fn(|_| AtomicU32::new(0)),
+            bytes: std::array::from_fn(|_| AtomicU32::new(0)),
             delta: std::array::from_fn(|_| AtomicU16::new(0)),
         };
-        // SAFETY: allocated for this layout just now; freed as a `Box` by `Spare::drop`.
-        unsafe { place.write(segment) };
-        place
+        let segment = try_new(segment);
+        if segment.is_null() && crowd {
+            // SAFETY: made by `try_new` above, and nobody has seen it.
+            drop(unsafe { Box::from_raw(states) });
+        }
+        segment
+    }
+
+    fn no_states() -> States {
+        std::array::from_fn(|_| AtomicU64::new(Meta::fresh(0, 0).with_state(State::Done).0))
+    }
+
+    #[inline(always)]
+    fn state(&self, slot: usize) -> &AtomicU64 {
+        &self.states()[slot]
+    }
+
+    #[inline(always)]
+    fn states(&self) -> &States {
+        // ORDERING: Acquire — pairs with `new_states`.
+        let states = self.states.load(Ordering::Acquire);
+        // SAFETY: a block of states is never freed before its segment (`Spare::drop`).
+        match unsafe { states.as_ref() } {
+            Some(states) => states,
+            None => self.new_states(),
+        }
+    }
+
+    #[cold]
+    fn new_states(&self) -> &States {
+        own(&self.states, Self::no_states())
     }
 
     /// The rank of the first slot, if the segment holds messages.
@@ -177,10 +210,44 @@ impl<T> Segment<T> {
         }
     }
 
+    /// Bytes of the slots before `slot`; of all for `SEGMENT_SLOTS`.
+    #[inline(always)]
+    pub(crate) fn bytes_before(&self, slot: usize) -> u64 {
+        // ORDERING: Relaxed — ordered by the publish word, or checked by `valid_still`.
+        let bytes = self.bytes[slot].load(Ordering::Relaxed);
+        if bytes == HEAVY { self.heavy_bytes(slot) } else { u64::from(bytes) }
+    }
+
+    #[cold]
+    fn heavy_bytes(&self, slot: usize) -> u64 {
+        // ORDERING: Relaxed — as `bytes_before`.
+        self.side().map_or(0, |side| side.bytes[slot].load(Ordering::Relaxed) as u64)
+    }
+
     #[inline(always)]
     pub(crate) fn size(&self, slot: usize) -> u32 {
-        // ORDERING: Relaxed — ordered by the publish word, or checked by `valid_still`.
-        self.size[slot].load(Ordering::Relaxed)
+        self.bytes_before(slot + 1).wrapping_sub(self.bytes_before(slot)) as u32
+    }
+
+    /// Offset and size of a message on loan. Plain reads: a caller that uses neither pays for none.
+    ///
+    /// # Safety
+    /// The caller acquired the publish word that covers the slot, and holds a loan of it.
+    #[inline(always)]
+    pub(crate) unsafe fn lent(&self, slot: usize) -> (i64, u32) {
+        // SAFETY: written before the publish word, and not again while the slot is lent (caller).
+        let delta = unsafe { plain_load!(self.delta[slot]) };
+        // SAFETY: as above.
+        let before = unsafe { plain_load!(self.bytes[slot]) };
+        // SAFETY: as above.
+        let after = unsafe { plain_load!(self.bytes[slot + 1]) };
+        let far = delta == FAR || after == HEAVY;
+        if far {
+            return (self.offset(slot), self.size(slot));
+        }
+        // SAFETY: as above.
+        let base = unsafe { plain_load!(self.base_offset) };
+        (base + i64::from(delta), after - before)
     }
 
     fn side(&self) -> Option<&Side> {
@@ -195,36 +262,18 @@ impl<T> Segment<T> {
             return side;
         }
         let zeroes = || std::array::from_fn(|_| AtomicI64::new(0));
-        let new = Box::into_raw(Box::new(Side {
+        let side = Side {
             offsets: zeroes(),
+            bytes: std::array::from_fn(|_| AtomicI64::new(0)),
             put_ms: zeroes(),
             taken_ms: zeroes(),
-        }));
-        // ORDERING: AcqRel — Release publishes the block; Acquire on failure sees the winner's.
-        match self.side.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire)
-        {
-            Ok(_) => {
-                // SAFETY: just allocated, and freed only with the segment.
-                unsafe { &*new }
-            }
-            Err(winner) => {
-                // SAFETY: ours, and nobody has seen it.
-                drop(unsafe { Box::from_raw(new) });
-                // SAFETY: not null, and freed only with the segment.
-                unsafe { &*winner }
-            }
-        }
+        };
+        own(&self.side, side)
     }
 
     /// Puller: gives the segment its place. Nothing of it is visible to who follows the rules until
     /// the publish word covers it.
-    pub(crate) fn assign(
-        &self,
-        base_rank: u64,
-        base_offset: i64,
-        run_first: bool,
-        marked: u64,
-    ) -> u32 {
+    pub(crate) fn assign(&self, base_rank: u64, base_offset: i64, marked: u64) -> u32 {
         // ORDERING: Relaxed, then a Release fence — pairs with `valid_still`. Model: late_reader
         self.base_rank.store(NOWHERE, Ordering::Relaxed);
         if !crate::sync::mutated("assign_no_fence") {
@@ -234,7 +283,6 @@ impl<T> Segment<T> {
         self.base_offset.store(base_offset, Ordering::Relaxed);
         self.next.store(ptr::null_mut(), Ordering::Relaxed);
         self.batch_mask.store(0, Ordering::Relaxed);
-        self.run_first.store(u32::from(run_first), Ordering::Relaxed);
         // ORDERING: Relaxed — swaps, since a late consumer may still set a bit; see `crowd`.
         self.done.swap(0, Ordering::Relaxed);
         self.retire.swap(0, Ordering::Relaxed);
@@ -247,7 +295,8 @@ impl<T> Segment<T> {
     }
 
     /// Puller: fills a slot that is not published yet; `seq` is that of the segment, `base` its
-    /// first offset; a `crowd` needs every state word.
+    /// first offset; a `crowd` needs every state word. `before` and the answer are the bytes in the
+    /// segment before this slot and after it.
     ///
     /// # Safety
     /// The slot holds no payload, and only the puller knows of it.
@@ -256,8 +305,9 @@ impl<T> Segment<T> {
         &self,
         slot: usize,
         message: Incoming<T>,
+        before: u64,
         (seq, base, crowd): (u64, i64, bool),
-    ) {
+    ) -> u64 {
         let distance = message.offset - base;
         // ORDERING: Relaxed — the publish word's Release makes them visible. Model: put_take
         if distance < i64::from(FAR) {
@@ -265,7 +315,13 @@ impl<T> Segment<T> {
         } else {
             self.fill_far(slot, message.offset);
         }
-        self.size[slot].store(message.size, Ordering::Relaxed);
+        let bytes = before + u64::from(message.size);
+        // ORDERING: Relaxed — as above.
+        if bytes < u64::from(HEAVY) {
+            self.bytes[slot + 1].store(bytes as u32, Ordering::Relaxed);
+        } else {
+            self.fill_heavy(slot + 1, bytes);
+        }
         self.payload[slot].with_mut(|cell| {
             // SAFETY: unpublished, so nobody else reaches the cell (caller).
             unsafe { cell.cast::<T>().write(message.payload) };
@@ -273,12 +329,20 @@ impl<T> Segment<T> {
         let attempts = message.attempts.min(255) as u8;
         if crowd || attempts > 0 {
             // ORDERING: Relaxed — as above.
-            self.meta[slot].store(Meta::fresh(seq, attempts).0, Ordering::Relaxed);
+            self.state(slot).store(Meta::fresh(seq, attempts).0, Ordering::Relaxed);
         }
         if !crowd && attempts > 0 {
             // ORDERING: Relaxed — as above; the lane sets bits of other slots.
             self.marked.fetch_or(1 << slot, Ordering::Relaxed);
         }
+        bytes
+    }
+
+    #[cold]
+    fn fill_heavy(&self, slot: usize, bytes: u64) {
+        // ORDERING: Relaxed — as `fill`.
+        self.side_or_new().bytes[slot].store(bytes as i64, Ordering::Relaxed);
+        self.bytes[slot].store(HEAVY, Ordering::Relaxed);
     }
 
     #[cold]
@@ -286,13 +350,6 @@ impl<T> Segment<T> {
         // ORDERING: Relaxed — as `fill`.
         self.side_or_new().offsets[slot].store(offset, Ordering::Relaxed);
         self.delta[slot].store(FAR, Ordering::Relaxed);
-    }
-
-    /// Sum of the sizes of a run of slots.
-    #[inline(always)]
-    pub(crate) fn run_bytes(&self, slot: usize, len: usize) -> u64 {
-        // ORDERING: Relaxed — ordered by the publish word.
-        self.size[slot..slot + len].iter().map(|size| u64::from(size.load(Ordering::Relaxed))).sum()
     }
 
     /// Pass holder: the state word of a slot, whether it was ever written or not. `delivery` counts
@@ -304,15 +361,19 @@ impl<T> Segment<T> {
             return Meta::fresh(0, 0);
         }
         // ORDERING: Relaxed — as above.
-        Meta(self.meta[slot].load(Ordering::Relaxed))
+        Meta(self.state(slot).load(Ordering::Relaxed))
     }
 
     /// Pass holder: the deliveries of a run of slots end without finishing the messages.
     pub(crate) fn end_deliveries(&self, slot: usize, len: usize, attempts_plus: u8) {
-        for at in slot..slot + len {
-            let ended = self.lane_meta(at).with_next_delivery().with_attempts_plus(attempts_plus);
+        // ORDERING: Relaxed — only pass holders write; the turnstile orders them.
+        let marked = self.marked.load(Ordering::Relaxed);
+        for (at, state) in (slot..).zip(&self.states()[slot..slot + len]) {
+            let fresh = marked & (1 << at) == 0;
             // ORDERING: Relaxed — only pass holders look; the turnstile orders them.
-            self.meta[at].store(ended.0, Ordering::Relaxed);
+            let meta = if fresh { Meta::fresh(0, 0) } else { Meta(state.load(Ordering::Relaxed)) };
+            let ended = meta.with_next_delivery().with_attempts_plus(attempts_plus);
+            state.store(ended.0, Ordering::Relaxed);
         }
         let bits = (u64::MAX >> (64 - len)) << slot;
         // ORDERING: Relaxed — as above; the puller sets bits of other slots.
@@ -375,7 +436,7 @@ impl<T> Segment<T> {
     #[inline(always)]
     pub(crate) fn load_meta(&self, slot: usize) -> Meta {
         // ORDERING: Acquire — pairs with whoever moved the message last. Model: take_complete_ready
-        Meta(self.meta[slot].load(Ordering::Acquire))
+        Meta(self.state(slot).load(Ordering::Acquire))
     }
 
     /// One step of a message's state; `Err` is what stands there now.
@@ -388,7 +449,7 @@ impl<T> Segment<T> {
         let success =
             crate::sync::ordering("meta_move_relaxed", Ordering::AcqRel, Ordering::Relaxed);
         // ORDERING: as said above.
-        let moved = self.meta[slot].compare_exchange(from.0, to.0, success, Ordering::Acquire);
+        let moved = self.state(slot).compare_exchange(from.0, to.0, success, Ordering::Acquire);
         moved.map(|_| ()).map_err(Meta)
     }
 
@@ -399,13 +460,19 @@ impl<T> Segment<T> {
         // Acquire: if we are the last, everybody's reads come before our release. Model:
         // complete_give_back
         let order = crate::sync::ordering("end_loan_relaxed", Ordering::AcqRel, Ordering::Relaxed);
-        Meta(self.meta[slot].fetch_sub(Meta::LOAN, order)).without_loan()
+        Meta(self.state(slot).fetch_sub(Meta::LOAN, order)).without_loan()
+    }
+
+    /// Who has the window alone: this slot is free.
+    pub(crate) fn bury(&self, slot: usize) {
+        // ORDERING: Relaxed — exclusive.
+        self.state(slot).swap(Meta::DEAD, Ordering::Relaxed);
     }
 
     /// Closer: passes a slot; answers the word before.
     pub(crate) fn mark_dead(&self, slot: usize) -> Meta {
         // ORDERING: AcqRel — as `end_loan`. Model: close_give_back
-        Meta(self.meta[slot].fetch_or(Meta::DEAD, Ordering::AcqRel))
+        Meta(self.state(slot).fetch_or(Meta::DEAD, Ordering::AcqRel))
     }
 
     /// Lends the payload.
@@ -447,9 +514,50 @@ impl<T> Segment<T> {
         self.retire.fetch_add(PASSED, Ordering::AcqRel) == SEGMENT_SLOTS as u32
     }
 
+    /// Whether the index knows it: one of each `RUN_SEGMENTS`. For who knows that it is held in
+    /// place.
     pub(crate) fn is_run_first(&self) -> bool {
-        // ORDERING: Relaxed — ordered like `base_offset`.
-        self.run_first.load(Ordering::Relaxed) != 0
+        (self.pinned_base() / SLOTS).is_multiple_of(RUN_SEGMENTS)
+    }
+
+    /// Asks for the lines that consuming will read, for what was put long ago.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        let lines = size_of::<Self>().div_ceil(64);
+        let first = ptr::from_ref(self).cast::<u8>();
+        for line in 0..lines {
+            crate::sync::hint::prefetch(first.wrapping_add(line * 64));
+        }
+    }
+}
+
+/// Null when the allocator refuses; else to be freed as a `Box`.
+fn try_new<V>(value: V) -> *mut V {
+    let layout = std::alloc::Layout::new::<V>();
+    // SAFETY: no `V` of this module is empty.
+    let place = unsafe { std::alloc::alloc(layout) }.cast::<V>();
+    if !place.is_null() {
+        // SAFETY: allocated for this layout just now.
+        unsafe { place.write(value) };
+    }
+    place
+}
+
+/// Makes `value` the block that `cell` points to, unless another thread was first.
+fn own<V>(cell: &AtomicPtr<V>, value: V) -> &V {
+    let new = Box::into_raw(Box::new(value));
+    // ORDERING: AcqRel — Release publishes the block; Acquire on failure sees the winner's.
+    match cell.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => {
+            // SAFETY: just allocated, and freed only with the segment.
+            unsafe { &*new }
+        }
+        Err(winner) => {
+            // SAFETY: ours, and nobody has seen it.
+            drop(unsafe { Box::from_raw(new) });
+            // SAFETY: not null, and freed only with the segment.
+            unsafe { &*winner }
+        }
     }
 }
 
@@ -467,14 +575,15 @@ pub(crate) struct Spare<T> {
     ready: u64,
     all: *mut Segment<T>,
     pub(crate) allocated: u64,
+    crowd: bool,
 }
 
 impl<T> Pool<T> {
-    pub(crate) fn new() -> (Self, Spare<T>) {
-        (
-            Self { returned: AtomicPtr::new(ptr::null_mut()) },
-            Spare { first: ptr::null_mut(), ready: 0, all: ptr::null_mut(), allocated: 0 },
-        )
+    /// In a `crowd` each segment needs its state words from the start.
+    pub(crate) fn new(crowd: bool) -> (Self, Spare<T>) {
+        let none = ptr::null_mut();
+        let spare = Spare { first: none, ready: 0, all: none, allocated: 0, crowd };
+        (Self { returned: AtomicPtr::new(ptr::null_mut()) }, spare)
     }
 
     /// Any thread that made the transition which retires the segment.
@@ -517,7 +626,7 @@ impl<T> Pool<T> {
             }
         }
         while spare.ready < count {
-            let segment = Segment::allocate(spare.all);
+            let segment = Segment::allocate(spare.all, spare.crowd);
             if segment.is_null() {
                 return false;
             }
@@ -561,16 +670,22 @@ impl<T> Spare<T> {
 impl<T> Drop for Spare<T> {
     fn drop(&mut self) {
         while !self.all.is_null() {
-            // SAFETY: allocated by `Box`, in this list once, and the window (its only user) is
-            // being dropped.
+            // SAFETY: made by `try_new`, in this list once, and the window (its only user) is being
+            // dropped.
             let mut segment = unsafe { Box::from_raw(self.all) };
             self.all = segment.all_next;
-            let side = *segment.side.get_mut();
-            if !side.is_null() {
-                // SAFETY: allocated by `Box` in `side_or_new`, owned by this segment alone.
-                drop(unsafe { Box::from_raw(side) });
-            }
+            disown(&mut segment.side);
+            disown(&mut segment.states);
         }
+    }
+}
+
+/// Frees the block that `cell` owns.
+fn disown<V>(cell: &mut AtomicPtr<V>) {
+    let block = *cell.get_mut();
+    if !block.is_null() {
+        // SAFETY: made by `own` or `try_new`, and this cell is the only one that points to it.
+        drop(unsafe { Box::from_raw(block) });
     }
 }
 

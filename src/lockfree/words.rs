@@ -47,10 +47,15 @@ pub(crate) fn flags(word: u64) -> u64 {
     word & (CLOSED | STOPPED)
 }
 
-/// A consume word without stop and close.
+/// A consume word without stop and close; `version` as `next_version` answers it.
 #[inline(always)]
 pub(crate) fn consume(rank: u64, version: u64, spread: bool) -> u64 {
-    rank | ((version & VERSION) << VERSION_SHIFT) | if spread { SPREAD } else { 0 }
+    rank | version | if spread { SPREAD } else { 0 }
+}
+
+/// The version after `version`, in its place in a consume word.
+pub(crate) fn next_version(version: u64) -> u64 {
+    version.wrapping_add(1 << VERSION_SHIFT) & (VERSION << VERSION_SHIFT)
 }
 
 /// Index of the lane record that belongs to a consume word.

@@ -95,6 +95,9 @@ pub mod atomic {
 /// Spin hints that let another model thread run.
 pub mod hint {
     pub use loom::hint::spin_loop;
+
+    /// Nothing: no model has caches.
+    pub fn prefetch(_: *const u8) {}
 }
 
 /// A cell whose accesses loom checks for races.

@@ -55,3 +55,17 @@ pub fn store_release(word: &atomic::AtomicU64, value: u64) {
     #[cfg(any(lk_loom, lk_shuttle))]
     word.swap(value, atomic::Ordering::Release);
 }
+
+/// A plain read of an atomic: `unsafe`, as a write meanwhile would be a data race. Models read
+/// atomically.
+macro_rules! plain_load {
+    ($word:expr) => {{
+        #[cfg(not(any(lk_loom, lk_shuttle)))]
+        let value = $word.as_ptr().read();
+        #[cfg(any(lk_loom, lk_shuttle))]
+        // ORDERING: Relaxed — see above.
+        let value = $word.load($crate::sync::atomic::Ordering::Relaxed);
+        value
+    }};
+}
+pub(crate) use plain_load;

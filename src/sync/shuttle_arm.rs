@@ -57,6 +57,9 @@ pub mod atomic {
 /// Spin hints that let another model thread run.
 pub mod hint {
     pub use shuttle::hint::spin_loop;
+
+    /// Nothing: no model has caches.
+    pub fn prefetch(_: *const u8) {}
 }
 
 /// A plain cell: shuttle does not look for data races.

@@ -27,6 +27,18 @@ pub mod atomic {
 /// Spin hints, as std has them.
 pub mod hint {
     pub use std::hint::spin_loop;
+
+    /// Asks for the cache line of an address that will be read soon; any address is fine.
+    #[inline(always)]
+    pub fn prefetch(address: *const u8) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint; it does not access the address and cannot fault.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
+    }
 }
 
 /// `std::cell::UnsafeCell` with the closure interface that loom needs to watch accesses.

@@ -53,7 +53,7 @@ impl Cache for MutexBtreeMap {
 }
 
 impl Pull for &MutexBtreeMap {
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, batch: &[Pulled], _now_ms: i64) {
         let mut maps = self.maps.lock();
         let mut bytes = 0;
@@ -65,7 +65,7 @@ impl Pull for &MutexBtreeMap {
         self.published.added(batch.len() as u64, bytes);
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self) -> u64 {
         Cache::count(*self)
     }
@@ -82,7 +82,7 @@ impl<'q> Taker<'q> {
         Self { queue, taken: Vec::with_capacity(2 * PULL_BATCH) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_ready(&mut self, n: usize, consume: impl FnMut(Payload)) -> usize {
         self.taken.clear();
         let mut guard = self.queue.maps.lock();
@@ -106,12 +106,12 @@ impl Ordered for MutexBtreeMap {
 }
 
 impl Commit for Taker<'_> {
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, n: usize, _now_ms: i64, consume: impl FnMut(Payload)) -> usize {
         self.take_ready(n, consume)
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&mut self, _now_ms: i64) -> i64 {
         let mut maps = self.queue.maps.lock();
         let bytes = maps.in_flight.values().map(|message| message.size()).sum();
@@ -124,7 +124,7 @@ impl Commit for Taker<'_> {
 }
 
 impl Rollback for Taker<'_> {
-    #[inline]
+    #[inline(always)]
     fn rollback(&mut self, _now_ms: i64) -> usize {
         let mut guard = self.queue.maps.lock();
         let maps = &mut *guard;
@@ -145,12 +145,12 @@ impl AnyOrder for MutexBtreeMap {
 }
 
 impl Complete for Taker<'_> {
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, n: usize, _now_ms: i64, consume: impl FnMut(Payload)) -> usize {
         self.take_ready(n, consume)
     }
 
-    #[inline]
+    #[inline(always)]
     fn complete(&mut self, offset: i64, _now_ms: i64) -> i64 {
         let mut maps = self.queue.maps.lock();
         let message = maps.in_flight.remove(&offset).expect("the message is in flight");
@@ -161,7 +161,7 @@ impl Complete for Taker<'_> {
 }
 
 impl Observed for MutexBtreeMap {
-    #[inline]
+    #[inline(always)]
     fn poll(&self) -> (i64, u64, i64) {
         let maps = self.maps.lock();
         let span = maps.pull_offset - maps.lowest();

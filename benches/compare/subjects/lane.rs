@@ -24,7 +24,7 @@ impl Cache for Lane {
         LanePuller { queue: &self.0, puller: self.0.puller().expect("one puller") }
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self) -> u64 {
         self.0.count()
     }
@@ -37,14 +37,14 @@ pub struct LanePuller<'q> {
 }
 
 impl Pull for LanePuller<'_> {
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, batch: &[Pulled], now_ms: i64) {
         let refused = |offset, _, why| panic!("offset {offset} was refused: {why:?}");
         let put = self.puller.put_slice(batch, now_ms, None, refused).expect("it is accepted");
         assert_eq!(put.accepted as usize, batch.len());
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self) -> u64 {
         self.queue.count()
     }
@@ -61,7 +61,7 @@ impl Ordered for Lane {
 }
 
 impl Commit for LaneTurn<'_> {
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, n: usize, now_ms: i64, mut consume: impl FnMut(Payload)) -> usize {
         match self.0.take(n, now_ms) {
             Ok(batch) => {
@@ -74,7 +74,7 @@ impl Commit for LaneTurn<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&mut self, now_ms: i64) -> i64 {
         match self.0.commit(now_ms) {
             Ok(Committed::Finished { safe_offset, .. }) => safe_offset,
@@ -84,7 +84,7 @@ impl Commit for LaneTurn<'_> {
 }
 
 impl Rollback for LaneTurn<'_> {
-    #[inline]
+    #[inline(always)]
     fn rollback(&mut self, now_ms: i64) -> usize {
         self.0.rollback(now_ms).expect("the queue is open") as usize
     }
@@ -101,7 +101,7 @@ impl AnyOrder for Lane {
 }
 
 impl Complete for LaneConsumer<'_> {
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, n: usize, now_ms: i64, mut consume: impl FnMut(Payload)) -> usize {
         match self.0.take(n, now_ms) {
             Ok(batch) => {
@@ -114,7 +114,7 @@ impl Complete for LaneConsumer<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn complete(&mut self, offset: i64, now_ms: i64) -> i64 {
         let completed = self.0.complete(&[Target::from(offset)], now_ms).expect("it is open");
         assert_eq!(completed.finished, 1);
@@ -123,7 +123,7 @@ impl Complete for LaneConsumer<'_> {
 }
 
 impl Observed for Lane {
-    #[inline]
+    #[inline(always)]
     fn poll(&self) -> (i64, u64, i64) {
         (self.0.span(), self.0.count(), self.0.safe_offset())
     }

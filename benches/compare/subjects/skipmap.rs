@@ -36,7 +36,7 @@ impl SkipMapPair {
         self.in_flight.front().map_or(ready, |entry| ready.min(*entry.key()))
     }
 
-    #[inline]
+    #[inline(always)]
     fn finish(&self, count: u64, bytes: u64) -> i64 {
         let lowest = self.lowest();
         self.finished.count.fetch_add(count, Ordering::Release);
@@ -45,7 +45,7 @@ impl SkipMapPair {
         lowest.max(self.finished.offset.fetch_max(lowest, Ordering::AcqRel))
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_ready(&self, n: usize, mut consume: impl FnMut(Payload)) -> usize {
         for taken in 0..n {
             let Some(entry) = self.ready.pop_front() else { return taken };
@@ -80,7 +80,7 @@ impl Cache for SkipMapPair {
 }
 
 impl Pull for &SkipMapPair {
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, batch: &[Pulled], _now_ms: i64) {
         let bytes: u64 = batch.iter().map(|message| u64::from(message.size)).sum();
         let put = &self.put;
@@ -94,7 +94,7 @@ impl Pull for &SkipMapPair {
         put.offset.store(batch[batch.len() - 1].offset + 1, Ordering::Release);
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self) -> u64 {
         Cache::count(*self)
     }
@@ -108,12 +108,12 @@ impl Ordered for SkipMapPair {
 }
 
 impl Commit for &SkipMapPair {
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, n: usize, _now_ms: i64, consume: impl FnMut(Payload)) -> usize {
         self.take_ready(n, consume)
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&mut self, _now_ms: i64) -> i64 {
         let (mut count, mut bytes) = (0, 0);
         while let Some(entry) = self.in_flight.pop_front() {
@@ -125,7 +125,7 @@ impl Commit for &SkipMapPair {
 }
 
 impl Rollback for &SkipMapPair {
-    #[inline]
+    #[inline(always)]
     fn rollback(&mut self, _now_ms: i64) -> usize {
         let mut count = 0;
         while let Some(entry) = self.in_flight.pop_front() {
@@ -144,12 +144,12 @@ impl AnyOrder for SkipMapPair {
 }
 
 impl Complete for &SkipMapPair {
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, n: usize, _now_ms: i64, consume: impl FnMut(Payload)) -> usize {
         self.take_ready(n, consume)
     }
 
-    #[inline]
+    #[inline(always)]
     fn complete(&mut self, offset: i64, _now_ms: i64) -> i64 {
         let entry = self.in_flight.remove(&offset).expect("the message is in flight");
         self.finish(1, entry.value().size())
@@ -157,7 +157,7 @@ impl Complete for &SkipMapPair {
 }
 
 impl Observed for SkipMapPair {
-    #[inline]
+    #[inline(always)]
     fn poll(&self) -> (i64, u64, i64) {
         let lowest = self.lowest();
         let span = self.put.offset.load(Ordering::Acquire) - lowest;

@@ -55,7 +55,7 @@ pub struct RingPuller<'q> {
 }
 
 impl Pull for RingPuller<'_> {
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, batch: &[Pulled], _now_ms: i64) {
         let put = self.queue.put.load(Ordering::Relaxed) + batch.len() as u64;
         self.queue.put.store(put, Ordering::Release);
@@ -64,7 +64,7 @@ impl Pull for RingPuller<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self) -> u64 {
         self.queue.count()
     }
@@ -88,7 +88,7 @@ impl Ordered for SpscRing {
 }
 
 impl Commit for RingTurn<'_> {
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, n: usize, _now_ms: i64, mut consume: impl FnMut(Payload)) -> usize {
         for taken in 0..n {
             let Ok(payload) = self.consumer.pop() else {
@@ -102,7 +102,7 @@ impl Commit for RingTurn<'_> {
         n
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&mut self, _now_ms: i64) -> i64 {
         let finished = self.queue.finished.load(Ordering::Relaxed) + self.taken;
         self.queue.finished.store(finished, Ordering::Release);

@@ -78,7 +78,7 @@ impl Cache for MutexVecDeque {
 }
 
 impl Pull for &MutexVecDeque {
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, batch: &[Pulled], _now_ms: i64) {
         let bytes = batch.iter().map(|message| u64::from(message.size)).sum();
         let mut window = self.window.lock();
@@ -92,7 +92,7 @@ impl Pull for &MutexVecDeque {
         self.published.added(batch.len() as u64, bytes);
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self) -> u64 {
         Cache::count(*self)
     }
@@ -109,7 +109,7 @@ impl<'q> Taker<'q> {
         Self { queue, taken: Vec::with_capacity(2 * PULL_BATCH) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_ready(&mut self, n: usize, consume: impl FnMut(Payload)) -> usize {
         self.taken.clear();
         let mut guard = self.queue.window.lock();
@@ -133,12 +133,12 @@ impl Ordered for MutexVecDeque {
 }
 
 impl Commit for Taker<'_> {
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, n: usize, _now_ms: i64, consume: impl FnMut(Payload)) -> usize {
         self.take_ready(n, consume)
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&mut self, _now_ms: i64) -> i64 {
         let mut window = self.queue.window.lock();
         let count = window.in_flight.len();
@@ -151,7 +151,7 @@ impl Commit for Taker<'_> {
 }
 
 impl Rollback for Taker<'_> {
-    #[inline]
+    #[inline(always)]
     fn rollback(&mut self, _now_ms: i64) -> usize {
         let mut guard = self.queue.window.lock();
         let window = &mut *guard;
@@ -171,12 +171,12 @@ impl AnyOrder for MutexVecDeque {
 }
 
 impl Complete for Taker<'_> {
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, n: usize, _now_ms: i64, consume: impl FnMut(Payload)) -> usize {
         self.take_ready(n, consume)
     }
 
-    #[inline]
+    #[inline(always)]
     fn complete(&mut self, offset: i64, _now_ms: i64) -> i64 {
         let mut window = self.queue.window.lock();
         let position = window.position(offset);
@@ -194,7 +194,7 @@ impl Complete for Taker<'_> {
 }
 
 impl Observed for MutexVecDeque {
-    #[inline]
+    #[inline(always)]
     fn poll(&self) -> (i64, u64, i64) {
         let window = self.window.lock();
         let span = window.pull_offset - window.lowest();

@@ -13,7 +13,7 @@
 use super::Window;
 use super::batch::{Place, Sink};
 use super::lookup::At;
-use crate::lockfree::meta::{Meta, State};
+use crate::lockfree::meta::State;
 use crate::lockfree::words::{self, CLOSED};
 use crate::sync::atomic::{Ordering, fence};
 
@@ -180,8 +180,7 @@ impl<T> Window<T> {
                 if base + slot as u64 >= published || meta.is_free() {
                     continue;
                 }
-                // ORDERING: Relaxed — exclusive.
-                segment.meta[slot].swap(Meta::DEAD, Ordering::Relaxed);
+                segment.bury(slot);
                 released += 1;
                 // SAFETY: not free, so still there; nobody else is left.
                 give(segment.offset(slot), unsafe { segment.take_payload(slot) });

@@ -33,22 +33,25 @@ pub(crate) struct LaneState<T> {
     /// Holds rank `k`, or ends at it.
     pub(super) k_segment: *const Segment<T>,
     pub(super) k: u64,
-    pub(super) in_flight: u64,
-    pub(super) k_end: u64,
-    pub(super) in_bytes: u64,
-    /// Ranks below it are known to be published.
-    pub(super) seen: u64,
-    /// Messages finished.
-    pub(super) finished: u64,
-    /// Holds rank `h`, or ends at it.
-    pub(super) h_segment: *const Segment<T>,
-    pub(super) finished_bytes: u64,
-    pub(super) h_end: u64,
+    /// Not above `k_end` nor `seen`: ranks of `[k, edge)` are published and in `k_segment`.
+    edge: u64,
     /// Lowest rank not finished.
     pub(super) h: u64,
+    pub(super) h_end: u64,
+    /// Messages finished.
+    pub(super) finished: u64,
+    /// In its place in the consume word.
+    pub(super) version: u64,
     /// Ready messages below `k`.
     pub(super) again: u64,
-    pub(super) version: u64,
+    /// What the progress word was last seen to hold.
+    safe: u64,
+    pub(super) finished_bytes: u64,
+    /// Ranks below it are known to be published.
+    pub(super) seen: u64,
+    pub(super) k_end: u64,
+    /// Holds rank `h`, or ends at it.
+    pub(super) h_segment: *const Segment<T>,
     /// Finished messages at or above `k`.
     pub(super) above: u64,
     pub(super) list: Vec<Place<T>>,
@@ -64,13 +67,13 @@ impl<T> LaneState<T> {
         Self {
             k_segment: std::ptr::null(),
             k: 0,
+            edge: 0,
+            safe: 0,
             k_end: 0,
             h_segment: std::ptr::null(),
             h: 0,
             h_end: 0,
             seen: 0,
-            in_flight: 0,
-            in_bytes: 0,
             finished: 0,
             finished_bytes: 0,
             again: 0,
@@ -81,13 +84,20 @@ impl<T> LaneState<T> {
         }
     }
 
+    /// `k_end` or `seen` changed.
+    pub(super) fn set_edge(&mut self) {
+        self.edge = self.k_end.min(self.seen);
+    }
+
     #[inline(always)]
     pub(super) fn is_spread(&self) -> bool {
         self.again != 0 || self.finished != self.h
     }
 
+    /// Messages in flight: below `k` and neither finished nor ready.
+    #[inline(always)]
     pub(crate) fn in_flight(&self) -> u64 {
-        self.in_flight
+        self.k + self.above - self.finished - self.again
     }
 
     #[inline(always)]
@@ -112,14 +122,12 @@ impl<T> Window<T> {
         n: usize,
         now_ms: i64,
     ) -> Result<Batch<'b, T>, Refusal> {
-        let slot = (state.k % SLOTS) as usize;
-        let here = (n as u64).min(SLOTS) + state.k <= state.k_end.min(state.seen);
-        if state.is_spread() || !here || n == 0 || n > SLOTS as usize {
+        let some = n.wrapping_sub(1) < SLOTS as usize;
+        if !some || state.k + n as u64 > state.edge || state.is_spread() {
             return self.lane_take_slow(state, n, now_ms);
         }
-        let first = Place { segment: state.k_segment, slot };
-        let bytes = first.segment().run_bytes(slot, n);
-        self.take_run(state, n as u64, bytes, now_ms)?;
+        let first = Place { segment: state.k_segment, slot: (state.k % SLOTS) as usize };
+        self.take_run(state, n as u64, now_ms)?;
         Ok(Batch::run(first, n))
     }
 
@@ -153,34 +161,17 @@ impl<T> Window<T> {
             self.next_k(state);
         }
         let first = Place { segment: state.k_segment, slot: (state.k % SLOTS) as usize };
-        let (mut at, mut bytes) = (first, 0_u64);
-        let mut left = taken as usize;
-        loop {
-            let run = left.min(SLOTS as usize - at.slot);
-            bytes += at.segment().run_bytes(at.slot, run);
-            left -= run;
-            if left == 0 {
-                break;
-            }
-            at = Place { segment: at.segment().next(), slot: 0 };
+        self.take_run(state, taken, now_ms)?;
+        while state.k > state.k_end {
+            self.next_k(state);
         }
-        self.take_run(state, taken, bytes, now_ms)?;
-        if !std::ptr::eq(at.segment, state.k_segment) {
-            state.k_segment = at.segment;
-            state.k_end = at.segment().pinned_base() + SLOTS;
-        }
+        state.set_edge();
         Ok(Batch::run(first, taken as usize))
     }
 
     /// The step of a take: the ranks `[k, k + taken)`.
     #[inline(always)]
-    fn take_run(
-        &self,
-        state: &mut LaneState<T>,
-        taken: u64,
-        bytes: u64,
-        now_ms: i64,
-    ) -> Result<(), Refusal> {
+    fn take_run(&self, state: &mut LaneState<T>, taken: u64, now_ms: i64) -> Result<(), Refusal> {
         let expected = words::consume(state.k, state.version, false);
         // ORDERING: Relaxed — a take publishes nothing; it decides against `close` and `stop` on
         // this one word, and continues the release sequence of the step before. Model: take_close
@@ -198,8 +189,6 @@ impl<T> Window<T> {
         };
         taking.map_err(|word| self.no_take(word))?;
         state.k += taken;
-        state.in_flight += taken;
-        state.in_bytes += bytes;
         // ORDERING: Relaxed — a gauge.
         self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);
         Ok(())
@@ -236,6 +225,16 @@ impl<T> Window<T> {
         debug_assert!(!segment.is_null());
         state.k_segment = segment;
         state.k_end += SLOTS;
+        // The second after it, well before it is needed.
+        let mut ahead = Place { segment, slot: 0 };
+        for _ in 0..2 {
+            let next = ahead.segment().next().cast_const();
+            if next.is_null() {
+                return;
+            }
+            ahead.segment = next;
+        }
+        ahead.segment().prefetch();
     }
 
     /// Nothing was found ready: the queue becomes idle. Err if something came meanwhile (W11).
@@ -304,17 +303,19 @@ impl<T> Window<T> {
         state: &mut LaneState<T>,
         sink: impl Sink<T>,
     ) -> Result<Committed, Refusal> {
-        let here = state.k < state.k_end.min(state.seen) && state.k < state.h_end;
-        if state.in_flight == 0 || state.is_spread() || !here || !sink.is_idle() {
+        let here = state.k < state.edge.min(state.h_end);
+        if !here || state.h == state.k || state.is_spread() || !sink.is_idle() {
             return self.lane_commit_slow(state, sink);
         }
         // All within one segment, and the next message is known: one step, and some own words.
         let next = Place { segment: state.k_segment, slot: (state.k % SLOTS) as usize };
-        let next = next.segment().offset(next.slot);
-        let Some(safe_offset) = self.raise_progress(next) else {
+        let segment = next.segment();
+        let Some(safe_offset) = self.raise_from(state, segment.offset(next.slot)) else {
             return self.lane_commit_slow(state, sink);
         };
-        Ok(self.committed(state, safe_offset))
+        let before = segment.bytes_before((state.h % SLOTS) as usize);
+        let bytes = segment.bytes_before(next.slot) - before;
+        Ok(self.committed(state, safe_offset, bytes))
     }
 
     #[inline(never)]
@@ -323,7 +324,7 @@ impl<T> Window<T> {
         state: &mut LaneState<T>,
         mut sink: impl Sink<T>,
     ) -> Result<Committed, Refusal> {
-        if state.in_flight == 0 {
+        if state.in_flight() == 0 {
             return if self.progress_closed() {
                 Err(Refusal::Closed)
             } else {
@@ -342,7 +343,8 @@ impl<T> Window<T> {
             safe_offset = self.look_again(state, state.k, safe_offset);
         }
         let from = (state.h_segment, state.h_end, state.h);
-        let committed = self.committed(state, safe_offset);
+        let bytes = Self::run_bytes(from, state.k);
+        let committed = self.committed(state, safe_offset, bytes);
         if !sink.is_idle() {
             self.hand_out(from, state.h, &mut sink);
         }
@@ -354,13 +356,11 @@ impl<T> Window<T> {
 
     /// What a compact commit leaves behind.
     #[inline(always)]
-    fn committed(&self, state: &mut LaneState<T>, safe_offset: i64) -> Committed {
-        let finished = state.in_flight;
+    fn committed(&self, state: &mut LaneState<T>, safe_offset: i64, bytes: u64) -> Committed {
+        let finished = state.k - state.h;
         state.h = state.k;
-        state.finished += finished;
-        state.finished_bytes += state.in_bytes;
-        state.in_flight = 0;
-        state.in_bytes = 0;
+        state.finished = state.k;
+        state.finished_bytes += bytes;
         self.tell(state);
         Committed::Finished { safe_offset, finished: finished as u32 }
     }
@@ -416,8 +416,25 @@ impl<T> Window<T> {
         at.segment.offset((rank - at.base) as usize)
     }
 
-    /// Moves the safe offset up to `next`; `None` if the queue is closed. Decides against close.
+    /// As `raise_progress`, with a guess where the safe offset is: nobody else moves it while
+    /// messages are in flight, except over a gap before the first of them.
     #[inline(always)]
+    fn raise_from(&self, state: &mut LaneState<T>, next: i64) -> Option<i64> {
+        // ORDERING: AcqRel — as `raise_progress`. Models: commit_close, commit_snapshot
+        let success = ordering("progress_relaxed", Ordering::AcqRel, Ordering::Relaxed);
+        // ORDERING: as said above.
+        let raised =
+            self.progress.compare_exchange(state.safe, next as u64, success, Ordering::Relaxed);
+        if raised.is_err() || mutated("commit_no_cas") {
+            state.safe = self.raise_progress(next)? as u64;
+            return Some(state.safe as i64);
+        }
+        state.safe = next as u64;
+        Some(next)
+    }
+
+    /// Moves the safe offset up to `next`; `None` if the queue is closed. Decides against close.
+    #[inline(never)]
     pub(super) fn raise_progress(&self, next: i64) -> Option<i64> {
         // ORDERING: Relaxed — the compare-and-swap decides.
         let mut word = self.progress.load(Ordering::Relaxed);
@@ -479,10 +496,24 @@ impl<T> Window<T> {
     /// others.
     #[inline(always)]
     pub(super) fn tell(&self, state: &LaneState<T>) {
-        let tally = &self.tallies[0];
+        let tally = self.first_tally();
         // ORDERING: Release — pairs with `finished` and `bytes`. Model: reads_bounds
         tally.bytes.store(state.finished_bytes, Ordering::Release);
         tally.count.store(state.finished, Ordering::Release);
+    }
+
+    /// Bytes of the ranks `[from, to)`; `end` is where `segment` ends.
+    fn run_bytes((mut segment, mut end, from): (*const Segment<T>, u64, u64), to: u64) -> u64 {
+        let mut bytes = 0;
+        let mut slot = from + SLOTS - end;
+        while end < to {
+            let here = Place { segment, slot: 0 }.segment();
+            bytes += here.bytes_before(SLOTS as usize) - here.bytes_before(slot as usize);
+            (segment, end, slot) = (here.next(), end + SLOTS, 0);
+        }
+        let here = Place { segment, slot: 0 }.segment();
+        let upto = (to + SLOTS - end) as usize;
+        bytes + here.bytes_before(upto) - here.bytes_before(slot as usize)
     }
 
     /// Moves out the payloads of the finished ranks `[from, to)`; `end` is where `segment` ends.
@@ -536,10 +567,10 @@ impl<T> Window<T> {
         state: &mut LaneState<T>,
         mut sink: impl Sink<T>,
     ) -> Result<u32, Refusal> {
-        if state.in_flight == 0 {
+        if state.in_flight() == 0 {
             return if self.progress_closed() { Err(Refusal::Closed) } else { Ok(0) };
         }
-        let rolled = state.in_flight as u32;
+        let rolled = state.in_flight() as u32;
         if state.is_spread() {
             self.spread_rollback(state, &mut sink)?;
             return Ok(rolled);
@@ -552,8 +583,7 @@ impl<T> Window<T> {
         state.k = state.h;
         state.k_segment = state.h_segment;
         state.k_end = state.h_end;
-        state.in_flight = 0;
-        state.in_bytes = 0;
+        state.set_edge();
         Ok(rolled)
     }
 
@@ -621,7 +651,7 @@ impl<T> Window<T> {
             }
         });
         // Nothing is in flight for later verbs to find.
-        (state.in_flight, state.in_bytes, state.again, state.above) = (0, 0, 0, 0);
+        (state.again, state.above) = (0, 0);
         (state.h, state.finished) = (state.k, state.k);
         Self::add_released(&self.tallies[0], released);
     }

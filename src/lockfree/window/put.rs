@@ -8,7 +8,6 @@
 
 use super::lookup::At;
 use super::{SLOTS, Window, pack_head};
-use crate::config_consts::RUN_SEGMENTS;
 use crate::lockfree::index::{OffsetIndex, Run};
 use crate::lockfree::meta::State;
 use crate::lockfree::segment::{Segment, Spare};
@@ -28,7 +27,6 @@ pub(crate) struct PullerState<T> {
     bytes: u64,
     lag: i64,
     finished_seen: u64,
-    run_left: u64,
     order: Vec<u32>,
     refused: Vec<(u32, RefusedBecause)>,
 }
@@ -55,7 +53,6 @@ impl<T> PullerState<T> {
             bytes: 0,
             lag: 0,
             finished_seen: 0,
-            run_left: 0,
             order: Vec::new(),
             refused: Vec::new(),
         }
@@ -201,17 +198,19 @@ impl<T> Window<T> {
             tail.stamp(slot, now_ms);
             let of_segment = (tail.seq(), tail.base_offset(), self.concurrent);
             let run = (accepted - position).min((state.tail_end - rank) as usize);
+            let start = tail.bytes_before(slot);
+            let mut bytes = start;
             for step in 0..run {
                 // SAFETY: in range of the slice (caller).
                 let message = unsafe { batch.add(index(state, position + step)) };
                 // SAFETY: moved once (caller).
                 let message = unsafe { message.read() };
                 filled.highest = message.offset;
-                filled.bytes += u64::from(message.size);
                 // SAFETY: above the published rank, so the slot is ours, and its last payload is
                 // gone.
-                unsafe { tail.fill(slot + step, message, of_segment) };
+                bytes = unsafe { tail.fill(slot + step, message, bytes, of_segment) };
             }
+            filled.bytes += bytes - start;
             position += run;
             rank += run as u64;
         }
@@ -369,19 +368,16 @@ impl<T> Window<T> {
     #[inline(never)]
     fn grow(&self, state: &mut PullerState<T>, rank: u64, offset: i64) {
         let segment = self.pool.take(&mut state.spare);
-        let run_first = state.run_left == 0;
         let marked = if self.concurrent { u64::MAX } else { 0 };
-        let stray = segment.assign(rank, offset, run_first, marked);
+        let stray = segment.assign(rank, offset, marked);
         if stray > 0 {
             // ORDERING: Relaxed — a hint for takers.
             self.crowd.again.fetch_sub(u64::from(stray), Ordering::Relaxed);
         }
-        if run_first {
-            state.run_left = RUN_SEGMENTS;
+        if segment.is_run_first() {
             let address = std::ptr::from_ref(segment).expose_provenance();
             self.index.insert(offset, Run { address, base_rank: rank });
         }
-        state.run_left -= 1;
         if state.tail.is_null() {
             // ORDERING: Release — pairs with `head`; once, before the first publish.
             self.head.swap(pack_head(segment, rank), Ordering::Release);
@@ -506,14 +502,12 @@ fn note_lag<T>(state: &mut PullerState<T>, broker_max: i64, batch_last: i64) {
 /// Whether all offsets ascend from `next` on; an offset that cannot be one is an error.
 #[inline(always)]
 fn ascends<T>(batch: &[Incoming<T>], next: i64) -> Result<bool, PutError> {
-    let mut lowest = next;
-    let mut fast = true;
-    for message in batch {
-        fast &= message.offset >= lowest;
-        lowest = message.offset.wrapping_add(1);
-        fast &= lowest > 0;
-    }
-    if fast { Ok(true) } else { irregular(batch) }
+    let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
+        return Ok(true);
+    };
+    let rises = |pair: &[Incoming<T>; 2]| pair[0].offset < pair[1].offset;
+    let inside = first.offset >= next && last.offset != i64::MAX;
+    if inside && batch.array_windows().all(rises) { Ok(true) } else { irregular(batch) }
 }
 
 #[cold]

@@ -97,7 +97,7 @@ impl<T> Window<T> {
 
     /// Calls `visit` with everything in flight, in order.
     pub(super) fn for_in_flight(&self, state: &LaneState<T>, mut visit: impl FnMut(Place<T>, u64)) {
-        let mut left = state.in_flight;
+        let mut left = state.in_flight();
         let compact = !state.is_spread();
         self.for_ranks(state, state.k, |place, rank| {
             if left > 0 && (compact || !place.is_done() && !place.is_again()) {
@@ -185,9 +185,9 @@ impl<T> Window<T> {
     }
 
     fn prepare(&self, state: &mut LaneState<T>) {
-        state.version += 1;
+        state.version = words::next_version(state.version);
         let cut = self.describe(state);
-        self.records[(state.version & 1) as usize].write(&cut);
+        self.records[words::record_of(state.version)].write(&cut);
     }
 
     /// The slot of an in-flight message, or what to answer.
@@ -248,11 +248,9 @@ impl<T> Window<T> {
         let count = chosen.len() as u64;
         for (_, place) in &chosen {
             place.segment().end_deliveries(place.slot, 1, plus);
-            state.in_bytes -= u64::from(place.segment().size(place.slot));
         }
         let from = state.consume(state.k);
         let compact = !state.is_spread() && count == state.k - lowest;
-        state.in_flight -= count;
         let moved = if compact {
             // The last ones, all of them: ready is one run again.
             self.set_consume(from, state.consume(lowest))
@@ -321,6 +319,7 @@ impl<T> Window<T> {
         state.k = k;
         state.k_segment = at.segment;
         state.k_end = at.base + SLOTS;
+        state.set_edge();
     }
 
     /// Finishes in-flight messages, each in one step (W7).
@@ -373,11 +372,8 @@ impl<T> Window<T> {
         closed: bool,
         sink: &mut impl Sink<T>,
     ) {
-        let size = u64::from(place.segment().size(place.slot));
         if closed {
             place.set_done();
-            state.in_flight -= 1;
-            state.in_bytes -= size;
             // Counted so that the sums still add up for `for_in_flight`.
             state.finished += 1;
         }
@@ -401,7 +397,7 @@ impl<T> Window<T> {
         let from = state.consume(state.k);
         let spread = state.is_spread();
         let size = u64::from(place.segment().size(place.slot));
-        let before = (state.h, state.k, state.above);
+        let before = state.h;
         if rank != state.h {
             place.set_done();
             self.count_one(state, size);
@@ -425,7 +421,7 @@ impl<T> Window<T> {
             self.prepare(state);
             let next = self.lowest_safe(state);
             let Some(safe) = self.raise_progress(next) else {
-                (state.h, state.above) = (before.0, before.2);
+                state.h = before;
                 self.uncount_one(state, size);
                 return Err(());
             };
@@ -442,15 +438,11 @@ impl<T> Window<T> {
     }
 
     fn count_one(&self, state: &mut LaneState<T>, size: u64) {
-        state.in_flight -= 1;
-        state.in_bytes -= size;
         state.finished += 1;
         state.finished_bytes += size;
     }
 
     fn uncount_one(&self, state: &mut LaneState<T>, size: u64) {
-        state.in_flight += 1;
-        state.in_bytes += size;
         state.finished -= 1;
         state.finished_bytes -= size;
     }
@@ -472,19 +464,20 @@ impl<T> Window<T> {
         mut sink: impl Sink<T>,
     ) -> Result<Committed, Refusal> {
         let from = state.consume(state.k);
-        let before = (state.h, state.above);
+        let before = state.h;
         let mut list = std::mem::take(&mut state.list);
         list.clear();
         self.for_in_flight(state, |place, _| list.push(place));
-        let finished = state.in_flight;
-        list.iter().for_each(|place| place.set_done());
+        let finished = list.len() as u64;
+        for place in &list {
+            place.set_done();
+            state.finished_bytes += u64::from(place.segment().size(place.slot));
+        }
         state.finished += finished;
-        state.finished_bytes += state.in_bytes;
-        (state.in_flight, state.in_bytes) = (0, 0);
         self.settle_h(state);
         let next = self.lowest_safe(state);
         self.prepare(state);
-        let decided = if state.h == before.0 {
+        let decided = if state.h == before {
             // A lower message is ready: the safe offset stays.
             let open =
                 !self.progress_closed() && self.set_consume(from, state.consume(state.k)).is_ok();
@@ -504,7 +497,7 @@ impl<T> Window<T> {
         }
         state.list = list;
         let Some(safe_offset) = decided else {
-            (state.h, state.above) = before;
+            state.h = before;
             Self::add_released(&self.tallies[0], finished);
             return Err(Refusal::Closed);
         };
@@ -527,14 +520,14 @@ impl<T> Window<T> {
         self.for_in_flight(state, |place, _| place.segment().end_deliveries(place.slot, 1, 0));
         let old_k = state.k;
         let old = (state.k_segment, state.k_end, state.again, state.above);
-        let old_in = (state.in_flight, state.in_bytes);
-        (state.in_flight, state.in_bytes, state.again) = (0, 0, 0);
+        state.again = 0;
         state.above = state.finished - state.h;
         (state.k, state.k_segment, state.k_end) = (state.h, state.h_segment, state.h_end);
+        state.set_edge();
         if self.flip(state, from).is_err() {
             state.k = old_k;
             (state.k_segment, state.k_end, state.again, state.above) = old;
-            (state.in_flight, state.in_bytes) = old_in;
+            state.set_edge();
             self.lane_close(state, sink);
             return Err(Refusal::Closed);
         }
@@ -585,7 +578,6 @@ impl<T> Window<T> {
             };
         }
         let again = list.iter().filter(|place| place.is_again()).count();
-        let bytes: u64 = list.iter().map(|place| u64::from(place.segment().size(place.slot))).sum();
         // Withdrawn from a closer; one that was there already released it, and the flip below
         // fails.
         let gone: Vec<_> = list[..again]
@@ -598,8 +590,6 @@ impl<T> Window<T> {
             .collect();
         state.again -= again as u64;
         state.above -= passed;
-        state.in_flight += list.len() as u64;
-        state.in_bytes += bytes;
         while state.k < k {
             if state.k == state.k_end {
                 self.next_k(state);
@@ -610,9 +600,7 @@ impl<T> Window<T> {
         if flipped.is_err() {
             // Closed. What was withdrawn stays with us, to be released with what is in flight.
             (state.k, state.k_segment, state.k_end, state.above) = old;
-            let fresh = list[again..].iter().map(|place| place.segment().size(place.slot));
-            state.in_bytes -= fresh.map(u64::from).sum::<u64>();
-            state.in_flight -= (list.len() - again + gone.len()) as u64;
+            state.set_edge();
             self.settle_closed(state, &gone, |_| false, &mut super::batch::DropSink);
         }
         state.list = list;
