@@ -14,7 +14,7 @@
 //! | done, again | consumers; puller at reuse | bit per slot: finished; ready again |
 //! | offer | lane, closer; puller at reuse | bit per slot: who clears it has the payload |
 //! | marked | lane; puller before publishing | bit per slot: the state word counts |
-//! | retire | consumers (concurrent mode) | slots released, and PASSED once the head went past |
+//! | late | consumers (concurrent mode) | slots finished but still lent, and PASSED once the head went past |
 //! | pool_next | who returns it | while in the pool |
 //!
 //! Offsets are stored as 16-bit distances from the first; a slot farther away has FAR there, and
@@ -74,7 +74,7 @@ pub(crate) struct Segment<T> {
     /// Every segment of the window, for its drop; written once, at allocation.
     all_next: *mut Segment<T>,
     payload: [UnsafeCell<MaybeUninit<T>>; SEGMENT_SLOTS],
-    retire: AtomicU32,
+    late: AtomicU32,
     /// Bytes of the slots before each, and of all; the first stays 0.
     bytes: [AtomicU32; SEGMENT_SLOTS + 1],
     delta: [AtomicU16; SEGMENT_SLOTS],
@@ -99,7 +99,7 @@ impl<T> Segment<T> {
             batch_ms: std::array::from_fn(|_| AtomicI64::new(0)),
             side: AtomicPtr::new(ptr::null_mut()),
             states: AtomicPtr::new(states),
-            retire: AtomicU32::new(0),
+            late: AtomicU32::new(0),
             pool_next: AtomicPtr::new(ptr::null_mut()),
             all_next,
             payload: std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
@@ -285,7 +285,7 @@ impl<T> Segment<T> {
         self.batch_mask.store(0, Ordering::Relaxed);
         // ORDERING: Relaxed — swaps, since a late consumer may still set a bit; see `crowd`.
         self.done.swap(0, Ordering::Relaxed);
-        self.retire.swap(0, Ordering::Relaxed);
+        self.late.swap(0, Ordering::Relaxed);
         self.offer.swap(0, Ordering::Relaxed);
         self.marked.swap(marked, Ordering::Relaxed);
         let stray = self.again.swap(0, Ordering::Relaxed).count_ones();
@@ -500,18 +500,25 @@ impl<T> Segment<T> {
         })
     }
 
-    /// Concurrent mode: a slot's payload is gone. Whether the segment may go back to the pool now.
+    /// Concurrent mode: a slot is finished while it is still lent; before its `done` bit says so.
+    pub(crate) fn wait_for_loan(&self) {
+        // ORDERING: Relaxed — ordered before the head's passing by the `done` bit.
+        self.late.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Concurrent mode: such a slot's payload is gone. Whether the segment may go back to the pool
+    /// now. It may come before `wait_for_loan`: the count wraps, and the head is not past yet.
     #[must_use]
-    pub(crate) fn retire_slot(&self) -> bool {
+    pub(crate) fn late_slot_is_free(&self) -> bool {
         // ORDERING: AcqRel — the last one to arrive has seen what the others did. Model: recycle
-        self.retire.fetch_add(1, Ordering::AcqRel) + 1 == PASSED + SEGMENT_SLOTS as u32
+        self.late.fetch_sub(1, Ordering::AcqRel) == PASSED + 1
     }
 
     /// Concurrent mode: the head went past. Whether the segment may go back to the pool now.
     #[must_use]
-    pub(crate) fn retire_passed(&self) -> bool {
-        // ORDERING: AcqRel — as `retire_slot`.
-        self.retire.fetch_add(PASSED, Ordering::AcqRel) == SEGMENT_SLOTS as u32
+    pub(crate) fn pass(&self) -> bool {
+        // ORDERING: AcqRel — as `late_slot_is_free`.
+        self.late.fetch_add(PASSED, Ordering::AcqRel) == 0
     }
 
     /// Whether the index knows it: one of each `RUN_SEGMENTS`. For who knows that it is held in

@@ -56,6 +56,19 @@ pub fn store_release(word: &atomic::AtomicU64, value: u64) {
     word.swap(value, atomic::Ordering::Release);
 }
 
+/// A `SeqCst` fence right after a read-modify-write of the same thread.
+///
+/// On x86-64 that read-modify-write is a full barrier already, and a second one costs as much
+/// again; only the compiler has to be told. crossbeam-epoch does the same when it pins.
+#[inline(always)]
+pub fn fence_after_rmw() {
+    #[cfg(all(target_arch = "x86_64", not(any(lk_loom, lk_shuttle, lk_tsan))))]
+    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+    #[cfg(not(all(target_arch = "x86_64", not(any(lk_loom, lk_shuttle, lk_tsan)))))]
+    // ORDERING: SeqCst — as named.
+    atomic::fence(atomic::Ordering::SeqCst);
+}
+
 /// A plain read of an atomic: `unsafe`, as a write meanwhile would be a data race. Models read
 /// atomically.
 macro_rules! plain_load {

@@ -15,8 +15,8 @@ use crate::lockfree::index::{DueSet, OffsetIndex};
 use crate::lockfree::meta::{Meta, State};
 use crate::lockfree::segment::FULL;
 use crate::lockfree::words::{self, CLOSED};
-use crate::sync::atomic::{Ordering, fence};
-use crate::sync::mutated;
+use crate::sync::atomic::Ordering;
+use crate::sync::{fence_after_rmw, mutated};
 use crate::types::{Completed, Outcome, Refusal, Target};
 
 /// The tally that anybody adds to, by read-modify-write: claims have no handle.
@@ -120,10 +120,18 @@ impl<T> Window<T> {
         if was.state() == State::Ready {
             self.clear_again(segment, place.slot);
         }
-        // Not retired yet, so the segment stays what it is until `release` below.
+        // Until the `done` bit is set the segment stays what it is. So out with the payload first,
+        // unless a loan keeps it, and with it the segment.
+        let released = if now.is_free() {
+            // SAFETY: our step made the word free, which happens once.
+            Some((segment.offset(place.slot), unsafe { segment.take_payload(place.slot) }))
+        } else {
+            segment.wait_for_loan();
+            None
+        };
         // ORDERING: AcqRel — who sets a lower bit later sees ours; see the module.
         let first = segment.done.fetch_or(bit, Ordering::AcqRel) & (bit - 1) == bit - 1;
-        self.add(tally, 1, size, 0);
+        self.add(tally, 1, size, u64::from(released.is_some()));
         let word = if first || mutated("always_settle") {
             self.settle_progress()
         } else {
@@ -131,8 +139,8 @@ impl<T> Window<T> {
             self.progress.load(Ordering::Acquire)
         };
         // Last, as the host's code for releasing may take its time.
-        if now.is_free() {
-            self.release(place, sink, tally);
+        if let Some((offset, payload)) = released {
+            sink.give(offset, payload);
         }
         word
     }
@@ -143,7 +151,9 @@ impl<T> Window<T> {
             // ORDERING: Release — as the stores below, for a tally with many writers.
             to.bytes.fetch_add(bytes, Ordering::Release);
             to.count.fetch_add(count, Ordering::Release);
-            to.released.fetch_add(released, Ordering::Release);
+            if released > 0 {
+                to.released.fetch_add(released, Ordering::Release);
+            }
         } else {
             if count > 0 {
                 Self::add_finished(to, count, bytes);
@@ -154,15 +164,15 @@ impl<T> Window<T> {
         }
     }
 
-    /// Moves out a payload that was left to us, and returns the segment if it was the last thing it
-    /// waited for.
+    /// Moves out a payload that the last loan left to us, and returns the segment if it was the last
+    /// thing it waited for.
     fn release(&self, place: Place<T>, sink: &mut impl Sink<T>, tally: usize) {
         let segment = place.segment();
         let offset = segment.offset(place.slot);
-        // SAFETY: our step made the word free (meta::is_free), which happens once.
+        // SAFETY: the end of the last loan made the word free, which happens once.
         let payload = unsafe { segment.take_payload(place.slot) };
         self.add(tally, 0, 0, 1);
-        if segment.retire_slot() {
+        if segment.late_slot_is_free() {
             self.pool.give_back(segment);
         }
         sink.give(offset, payload);
@@ -287,7 +297,7 @@ impl<T> Window<T> {
         // `advance` and `carry_over_gap`: of two, at least one sees the other's step. Model:
         // complete_complete_segments
         if !mutated("settle_no_fence") {
-            fence(Ordering::SeqCst);
+            fence_after_rmw();
         }
         let mut answer = None;
         loop {
@@ -312,7 +322,7 @@ impl<T> Window<T> {
                 }
                 // ORDERING: SeqCst fence — the pull offset may have moved unseen. Model:
                 // advance_complete
-                fence(Ordering::SeqCst);
+                fence_after_rmw();
             }
             crate::sync::hint::spin_loop();
         }
@@ -348,7 +358,7 @@ impl<T> Window<T> {
                     if run_first {
                         self.index.remove(base_offset);
                     }
-                    if at.segment.retire_passed() {
+                    if at.segment.pass() {
                         self.pool.give_back(at.segment);
                     }
                 }

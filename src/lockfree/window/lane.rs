@@ -19,8 +19,8 @@ use super::{SLOTS, Window, pack_head};
 use crate::lockfree::index::OffsetIndex;
 use crate::lockfree::segment::Segment;
 use crate::lockfree::words::{self, CLOSED, SCHEDULED, STOPPED};
-use crate::sync::atomic::{Ordering, fence};
-use crate::sync::{mutated, ordering};
+use crate::sync::atomic::Ordering;
+use crate::sync::{fence_after_rmw, mutated, ordering};
 use crate::types::{Committed, Refusal};
 
 /// What only the pass holder knows.
@@ -469,7 +469,7 @@ impl<T> Window<T> {
         // ORDERING: SeqCst fence — pairs with those in `put::advance` and `put::carry_over_gap`.
         // Model: advance_commit
         if !mutated("commit_no_fence") {
-            fence(Ordering::SeqCst);
+            fence_after_rmw();
         }
         let next = self.next_safe(state, rank);
         if next <= set {

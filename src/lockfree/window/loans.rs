@@ -51,18 +51,23 @@ impl<T> Loans<T> {
 
     /// Removes the loan that a verb about `target` decides with: the named delivery, or the newest.
     pub(super) fn take(&mut self, target: Target) -> Option<Loan<T>> {
-        let newest = self.newest.get(&target.offset)?;
+        let newest = self.newest.remove(&target.offset)?;
         if target.delivery != 0 && target.delivery != newest.delivery {
-            let named = |(offset, loan): &(i64, Loan<T>)| {
-                *offset == target.offset && loan.delivery == target.delivery
-            };
-            return self.older.iter().position(named).map(|at| self.older.swap_remove(at).1);
+            self.newest.insert(target.offset, newest);
+            return self.take_older(target);
         }
-        let taken = self.newest.remove(&target.offset);
         if !self.older.is_empty() {
             self.promote(target.offset);
         }
-        taken
+        Some(newest)
+    }
+
+    #[cold]
+    fn take_older(&mut self, target: Target) -> Option<Loan<T>> {
+        let named = |(offset, loan): &(i64, Loan<T>)| {
+            *offset == target.offset && loan.delivery == target.delivery
+        };
+        self.older.iter().position(named).map(|at| self.older.swap_remove(at).1)
     }
 
     #[cold]

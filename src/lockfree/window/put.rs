@@ -12,8 +12,8 @@ use crate::lockfree::index::{OffsetIndex, Run};
 use crate::lockfree::meta::State;
 use crate::lockfree::segment::{Segment, Spare};
 use crate::lockfree::words::{self, CLOSED, PARITY, SCHEDULED, STOPPED};
-use crate::sync::atomic::{Ordering, fence};
-use crate::sync::mutated;
+use crate::sync::atomic::Ordering;
+use crate::sync::{fence_after_rmw, mutated};
 use crate::types::{Advanced, Incoming, Put, PutError, Refusal, RefusedBecause};
 
 /// What only the puller knows.
@@ -344,7 +344,7 @@ impl<T> Window<T> {
         // `crowd::settle_progress`: either the finisher sees the new pull word, or we see its
         // progress. Model: put_gap_commit
         if !mutated("gap_no_fence") {
-            fence(Ordering::SeqCst);
+            fence_after_rmw();
         }
         // ORDERING: Relaxed — the compare-and-swap decides.
         let mut word = self.progress.load(Ordering::Relaxed);
@@ -462,7 +462,7 @@ impl<T> Window<T> {
         // ORDERING: SeqCst fence — pairs with `lane::look_again` and `crowd::settle_progress`.
         // Model: advance_commit
         if !mutated("advance_no_fence") {
-            fence(Ordering::SeqCst);
+            fence_after_rmw();
         }
         // ORDERING: Relaxed — the compare-and-swap decides.
         let mut word = self.progress.load(Ordering::Relaxed);

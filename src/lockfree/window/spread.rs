@@ -27,6 +27,7 @@ use super::record::Cut;
 use super::{SLOTS, Window};
 use crate::lockfree::words::{self, SPREAD};
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::sync::fence_after_rmw;
 use crate::types::{Committed, Completed, Outcome, Refusal, Requeued, Target};
 
 /// A word of bits that only the pass holder writes.
@@ -281,7 +282,7 @@ impl<T> Window<T> {
         // ORDERING: SeqCst fence — pairs with the one in `release_unlent`: either the closer sees
         // the offers, or we see that it came. Model: requeue_close
         if !crate::sync::mutated("offer_no_fence") {
-            fence(Ordering::SeqCst);
+            fence_after_rmw();
         }
         // ORDERING: Relaxed — ordered by the fence.
         if self.take.consume.load(Ordering::Relaxed) & words::CLOSED != 0 {
