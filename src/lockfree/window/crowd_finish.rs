@@ -164,8 +164,8 @@ impl<T> Window<T> {
         }
     }
 
-    /// Moves out a payload that the last loan left to us, and returns the segment if it was the last
-    /// thing it waited for.
+    /// Moves out a payload that the last loan left to us, and returns the segment if it waited for
+    /// nothing else.
     fn release(&self, place: Place<T>, sink: &mut impl Sink<T>, tally: usize) {
         let segment = place.segment();
         let offset = segment.offset(place.slot);
