@@ -3,13 +3,14 @@
 //! | room | what it is |
 //! |---|---|
 //! | [`window`] | the ordered window itself: put side, lane (exclusive consumer), crowd (many consumers), close, reads |
-//! | [`segment`] | 64 messages each, and the pool of segments |
+//! | [`segment`], [`pool`] | 64 messages each; where they come from and return to |
 //! | [`meta`], [`words`] | bit layouts |
 //! | [`index`] | offset to segment, on a skip list |
 //! | [`role`], [`turnstile`] | exclusive roles without waiting |
 
 pub(crate) mod index;
 pub(crate) mod meta;
+pub(crate) mod pool;
 pub(crate) mod role;
 pub(crate) mod segment;
 pub(crate) mod turnstile;

@@ -1,5 +1,4 @@
-//! Segments: 64 consecutive messages each, slots by rank, and the pool they come from and return
-//! to.
+//! Segments: 64 consecutive messages each, slots by rank.
 //!
 //! A segment is type-stable: once allocated it stays a segment of this window until the window is
 //! dropped, so a late thread may always *read* it. What it reads belongs to the message it means
@@ -24,6 +23,7 @@
 //! sum that does not fit has HEAVY there and is in the side block.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr;
 
 use super::meta::{Meta, State, seq_of};
@@ -70,9 +70,9 @@ pub(crate) struct Segment<T> {
     pub(crate) again: AtomicU64,
     /// Lane: slots below the consume rank whose payload is left to a closer; see `spread`.
     offer: AtomicU64,
-    pool_next: AtomicPtr<Segment<T>>,
+    pub(super) pool_next: AtomicPtr<Segment<T>>,
     /// Every segment of the window, for its drop; written once, at allocation.
-    all_next: *mut Segment<T>,
+    pub(super) all_next: *mut Segment<T>,
     payload: [UnsafeCell<MaybeUninit<T>>; SEGMENT_SLOTS],
     late: AtomicU32,
     /// Bytes of the slots before each, and of all; the first stays 0.
@@ -80,9 +80,28 @@ pub(crate) struct Segment<T> {
     delta: [AtomicU16; SEGMENT_SLOTS],
 }
 
+/// The state words of a segment, for a loop.
+pub(crate) struct LaneMetas<'s> {
+    marked: u64,
+    states: Option<&'s States>,
+}
+
+impl LaneMetas<'_> {
+    #[inline(always)]
+    pub(crate) fn get(&self, slot: usize) -> Meta {
+        match self.states {
+            // ORDERING: Relaxed — as `lane_meta`.
+            Some(states) if self.marked & (1 << slot) != 0 => {
+                Meta(states[slot].load(Ordering::Relaxed))
+            }
+            _ => Meta::fresh(0, 0),
+        }
+    }
+}
+
 impl<T> Segment<T> {
     /// Null when the allocator refuses.
-    fn allocate(all_next: *mut Segment<T>, crowd: bool) -> *mut Segment<T> {
+    pub(super) fn allocate(all_next: *mut Segment<T>, crowd: bool) -> *mut Segment<T> {
         let states = if crowd { try_new(Self::no_states()) } else { ptr::null_mut() };
         if crowd && states.is_null() {
             return ptr::null_mut();
@@ -229,6 +248,32 @@ impl<T> Segment<T> {
         self.bytes_before(slot + 1).wrapping_sub(self.bytes_before(slot)) as u32
     }
 
+    /// Whether a run of slots is as most are: state words unmarked, nothing in the side block.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self, slots: Range<usize>) -> bool {
+        let run = (u64::MAX >> (64 - slots.len())) << slots.start;
+        // ORDERING: Relaxed — as `lane_meta`; the publish word covers what the puller did.
+        self.marked.load(Ordering::Relaxed) & run == 0
+            && self.side.load(Ordering::Relaxed).is_null()
+    }
+
+    /// As `lent`, for a slot of a plain run.
+    ///
+    /// # Safety
+    /// As `lent`.
+    #[inline(always)]
+    pub(crate) unsafe fn lent_plain(&self, slot: usize) -> (i64, u32) {
+        // SAFETY: written before the publish word, and not again while the slot is lent (caller).
+        let delta = unsafe { plain_load!(self.delta[slot]) };
+        // SAFETY: as above.
+        let before = unsafe { plain_load!(self.bytes[slot]) };
+        // SAFETY: as above.
+        let after = unsafe { plain_load!(self.bytes[slot + 1]) };
+        // SAFETY: as above.
+        let base = unsafe { plain_load!(self.base_offset) };
+        (base + i64::from(delta), after.wrapping_sub(before))
+    }
+
     /// Offset and size of a message on loan. Plain reads: a caller that uses neither pays for none.
     ///
     /// # Safety
@@ -238,16 +283,12 @@ impl<T> Segment<T> {
         // SAFETY: written before the publish word, and not again while the slot is lent (caller).
         let delta = unsafe { plain_load!(self.delta[slot]) };
         // SAFETY: as above.
-        let before = unsafe { plain_load!(self.bytes[slot]) };
-        // SAFETY: as above.
         let after = unsafe { plain_load!(self.bytes[slot + 1]) };
-        let far = delta == FAR || after == HEAVY;
-        if far {
+        if delta == FAR || after == HEAVY {
             return (self.offset(slot), self.size(slot));
         }
         // SAFETY: as above.
-        let base = unsafe { plain_load!(self.base_offset) };
-        (base + i64::from(delta), after - before)
+        unsafe { self.lent_plain(slot) }
     }
 
     fn side(&self) -> Option<&Side> {
@@ -350,6 +391,13 @@ impl<T> Segment<T> {
         // ORDERING: Relaxed — as `fill`.
         self.side_or_new().offsets[slot].store(offset, Ordering::Relaxed);
         self.delta[slot].store(FAR, Ordering::Relaxed);
+    }
+
+    /// Pass holder: the state words of all slots, as `lane_meta` answers them one by one.
+    pub(crate) fn lane_metas(&self) -> LaneMetas<'_> {
+        // ORDERING: Relaxed — as `lane_meta`.
+        let marked = self.marked.load(Ordering::Relaxed);
+        LaneMetas { marked, states: if marked == 0 { None } else { Some(self.states()) } }
     }
 
     /// Pass holder: the state word of a slot, whether it was ever written or not. `delivery` counts
@@ -521,6 +569,12 @@ impl<T> Segment<T> {
         self.late.fetch_add(PASSED, Ordering::AcqRel) == 0
     }
 
+    /// Frees the blocks beside the segment. It is about to be freed itself.
+    pub(super) fn free_blocks(&mut self) {
+        disown(&mut self.side);
+        disown(&mut self.states);
+    }
+
     /// Whether the index knows it: one of each `RUN_SEGMENTS`. For who knows that it is held in
     /// place.
     pub(crate) fn is_run_first(&self) -> bool {
@@ -568,125 +622,6 @@ fn own<V>(cell: &AtomicPtr<V>, value: V) -> &V {
     }
 }
 
-/// The segments of one window: a stack that anybody pushes to and only the puller empties.
-///
-/// The puller takes the whole stack with one swap, so there is no pop that could suffer from ABA.
-pub(crate) struct Pool<T> {
-    returned: AtomicPtr<Segment<T>>,
-}
-
-/// The puller's side of the pool.
-pub(crate) struct Spare<T> {
-    first: *mut Segment<T>,
-    /// Segments from `first` on.
-    ready: u64,
-    all: *mut Segment<T>,
-    pub(crate) allocated: u64,
-    crowd: bool,
-}
-
-impl<T> Pool<T> {
-    /// In a `crowd` each segment needs its state words from the start.
-    pub(crate) fn new(crowd: bool) -> (Self, Spare<T>) {
-        let none = ptr::null_mut();
-        let spare = Spare { first: none, ready: 0, all: none, allocated: 0, crowd };
-        (Self { returned: AtomicPtr::new(ptr::null_mut()) }, spare)
-    }
-
-    /// Any thread that made the transition which retires the segment.
-    pub(crate) fn give_back(&self, segment: &Segment<T>) {
-        // ORDERING: Relaxed — a first guess.
-        let mut first = self.returned.load(Ordering::Relaxed);
-        loop {
-            // ORDERING: Relaxed — published by the swap below.
-            segment.pool_next.store(first, Ordering::Relaxed);
-            let this = ptr::from_ref(segment).cast_mut();
-            // ORDERING: Release — pairs with the Acquire in `take`: all use of the segment is over.
-            // Model: recycle
-            let order =
-                crate::sync::ordering("pool_push_relaxed", Ordering::Release, Ordering::Relaxed);
-            match self.returned.compare_exchange_weak(first, this, order, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(now) => {
-                    first = now;
-                    crate::sync::hint::spin_loop();
-                }
-            }
-        }
-    }
-
-    /// Puller: sees to it that `count` calls of `take` find a segment; false when the allocator
-    /// refuses.
-    pub(crate) fn reserve(&self, spare: &mut Spare<T>, count: u64) -> bool {
-        if spare.ready < count {
-            // ORDERING: Acquire — pairs with `give_back`.
-            let mut segment = self.returned.swap(ptr::null_mut(), Ordering::Acquire);
-            while !segment.is_null() {
-                // SAFETY: in the pool, so a segment of this window that nobody else uses.
-                let next = unsafe { &(*segment).pool_next };
-                // ORDERING: Relaxed — seen through the Acquire above, then the puller's own.
-                let rest = next.load(Ordering::Relaxed);
-                next.store(spare.first, Ordering::Relaxed);
-                spare.first = segment;
-                spare.ready += 1;
-                segment = rest;
-            }
-        }
-        while spare.ready < count {
-            let segment = Segment::allocate(spare.all, spare.crowd);
-            if segment.is_null() {
-                return false;
-            }
-            spare.all = segment;
-            spare.allocated += 1;
-            // SAFETY: just allocated and written.
-            let next = unsafe { &(*segment).pool_next };
-            // ORDERING: Relaxed — the puller's own.
-            next.store(spare.first, Ordering::Relaxed);
-            spare.first = segment;
-            spare.ready += 1;
-        }
-        true
-    }
-
-    /// Puller: a segment that belongs to nobody, reserved before.
-    pub(crate) fn take<'w>(&'w self, spare: &mut Spare<T>) -> &'w Segment<T> {
-        assert!(spare.ready > 0, "a segment is reserved before it is taken");
-        spare.ready -= 1;
-        // SAFETY: reserved, and segments are freed only with the window, which outlives `'w`.
-        let segment = unsafe { &*spare.first };
-        // ORDERING: Relaxed — the puller's own.
-        spare.first = segment.pool_next.load(Ordering::Relaxed);
-        segment
-    }
-}
-
-impl<T> Spare<T> {
-    /// Calls `visit` with every segment there is.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(&Segment<T>)) {
-        let mut at = self.all;
-        while !at.is_null() {
-            // SAFETY: in the list of all segments, so allocated and not yet freed.
-            let segment = unsafe { &*at };
-            visit(segment);
-            at = segment.all_next;
-        }
-    }
-}
-
-impl<T> Drop for Spare<T> {
-    fn drop(&mut self) {
-        while !self.all.is_null() {
-            // SAFETY: made by `try_new`, in this list once, and the window (its only user) is being
-            // dropped.
-            let mut segment = unsafe { Box::from_raw(self.all) };
-            self.all = segment.all_next;
-            disown(&mut segment.side);
-            disown(&mut segment.states);
-        }
-    }
-}
-
 /// Frees the block that `cell` owns.
 fn disown<V>(cell: &mut AtomicPtr<V>) {
     let block = *cell.get_mut();
@@ -695,6 +630,3 @@ fn disown<V>(cell: &mut AtomicPtr<V>) {
         drop(unsafe { Box::from_raw(block) });
     }
 }
-
-// SAFETY: a spare list is plain ownership of segments, whose payloads are Send.
-unsafe impl<T: Send> Send for Spare<T> {}

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 use crate::config_consts::SEGMENT_SLOTS;
+use crate::lockfree::meta::Meta;
 use crate::lockfree::segment::Segment;
 
 const LEFT_SHIFT: u32 = 32;
@@ -34,6 +35,12 @@ impl<T> Place<T> {
         Self { segment: self.segment().next(), slot: 0 }
     }
 
+    /// A message in flight in a lane, by its state word.
+    #[inline(always)]
+    fn taken(self, meta: Meta) -> Taken<T> {
+        Taken { place: self, attempts: meta.attempts(), delivery: meta.delivery_plus(1) }
+    }
+
     pub(super) fn new(segment: &Segment<T>, slot: usize) -> Self {
         Self { segment, slot }
     }
@@ -57,8 +64,7 @@ pub(super) struct Taken<T> {
 impl<T> Taken<T> {
     /// Pass holder of the lane: a message in flight.
     pub(super) fn in_lane(place: Place<T>) -> Self {
-        let meta = place.segment().lane_meta(place.slot);
-        Self { place, attempts: meta.attempts(), delivery: meta.delivery_plus(1) }
+        place.taken(place.segment().lane_meta(place.slot))
     }
 }
 
@@ -174,6 +180,17 @@ impl<'b, T> Batch<'b, T> {
         sum
     }
 
+    /// A message of a plain run, which was never taken before.
+    #[inline(always)]
+    fn plain(place: Place<T>) -> Message<'b, T> {
+        let segment = place.segment::<'b>();
+        // SAFETY: as the payload below.
+        let (offset, size) = unsafe { segment.lent_plain(place.slot) };
+        // SAFETY: as in `message`.
+        let payload = unsafe { segment.payload(place.slot) };
+        Message { offset, size, attempts: 0, delivery: 1, payload }
+    }
+
     #[inline(always)]
     fn message(taken: &Taken<T>) -> Message<'b, T> {
         let Taken { place, attempts, delivery } = *taken;
@@ -212,17 +229,26 @@ impl<'b, T> Iterator for Batch<'b, T> {
         let (mut sum, mut left) = (init, self.left());
         let first = (self.rest & SLOT) as usize;
         let mut place = Place { segment: self.at.as_ptr().cast_const().cast(), slot: first };
-        loop {
+        while left > 0 {
+            if place.slot == SEGMENT_SLOTS {
+                place = place.next_segment();
+            }
             let end = SEGMENT_SLOTS.min(place.slot + left);
-            for slot in place.slot..end {
-                sum = f(sum, Self::message(&Taken::in_lane(Place { slot, ..place })));
+            let segment = place.segment();
+            if segment.is_plain(place.slot..end) {
+                for slot in place.slot..end {
+                    sum = f(sum, Self::plain(Place { slot, ..place }));
+                }
+            } else {
+                let metas = segment.lane_metas();
+                for slot in place.slot..end {
+                    sum = f(sum, Self::message(&Place { slot, ..place }.taken(metas.get(slot))));
+                }
             }
             left -= end - place.slot;
-            if left == 0 {
-                return sum;
-            }
-            place = place.next_segment();
+            place.slot = end;
         }
+        sum
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -83,8 +83,9 @@ pub(crate) use lane::LaneState;
 pub(crate) use put::PullerState;
 
 use super::index::{Due, DueSet, Index, OffsetIndex};
+use super::pool::Pool;
 use super::role::{RoleCell, RoleGuard};
-use super::segment::{Pool, Segment};
+use super::segment::Segment;
 use super::turnstile::Turnstile;
 use super::words::{self, CLOSED, STOPPED};
 use crate::config_consts::SEGMENT_SLOTS;
