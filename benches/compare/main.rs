@@ -6,6 +6,7 @@
 //! cargo bench --bench compare -- --quick           the same, shorter and noisier
 //! cargo bench --bench compare -- --only B1,B2      some workloads
 //! cargo bench --bench compare -- --check           exits 1 if a floor is missed
+//! cargo bench --bench compare -- --guard           exits 1 if a ratio fell below what was reached
 //! cargo bench --bench compare -- --chart           draws the last results, measures nothing
 //! cargo bench --bench compare -- --markdown        prints them as a table for a page
 //! ```
@@ -13,6 +14,7 @@
 mod chart;
 mod floors;
 mod from_c;
+mod guard;
 mod harness;
 mod heap;
 mod report;
@@ -55,6 +57,10 @@ struct Options {
     /// Exit with status 1 if a floor is missed by more than noise.
     #[arg(long)]
     check: bool,
+    /// Exit with status 1 if a ratio of benches/compare/reached.json is lost, by more than noise
+    /// and in three measurements.
+    #[arg(long)]
+    guard: bool,
     /// Draw src/docs/compare.svg from target/compare.json and measure nothing.
     #[arg(long)]
     chart: bool,
@@ -180,12 +186,16 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         runs: options.runs.unwrap_or(runs).max(1),
     };
     pin(true);
-    let mut results = Results::default();
-    for workload in WORKLOADS.iter().filter(|workload| options.wants(workload)) {
-        progress(workload.name);
-        measure(workload, options, program.as_ref(), &effort, &mut results)?;
-    }
-    progress("");
+    let measure_all = |wanted: &dyn Fn(&Workload) -> bool| -> Result<Results, String> {
+        let mut results = Results::default();
+        for workload in WORKLOADS.iter().filter(|workload| wanted(workload)) {
+            progress(workload.name);
+            measure(workload, options, program.as_ref(), &effort, &mut results)?;
+        }
+        progress("");
+        Ok(results)
+    };
+    let mut results = measure_all(&|workload| options.wants(workload))?;
     let path = results.save()?;
     println!("{}", report::machine());
     println!("{}", report::table(&results));
@@ -195,7 +205,19 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     for line in &missed {
         println!("missed: {line}");
     }
-    let failed = options.check && !missed.is_empty();
+    let mut failed = options.check && !missed.is_empty();
+    if options.guard {
+        let reached = Results::load_from(&guard::path())?;
+        let (mut names, mut lines) = guard::lost(&reached, &results);
+        for _ in 0..2 {
+            if !names.is_empty() {
+                results.replace(measure_all(&|workload| names.contains(workload.name))?);
+                (names, lines) = guard::lost(&reached, &results);
+            }
+        }
+        lines.iter().for_each(|line| println!("lost: {line}"));
+        failed |= !lines.is_empty();
+    }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

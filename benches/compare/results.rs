@@ -1,6 +1,6 @@
 //! What was measured, and the file it is kept in.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -106,11 +106,22 @@ impl Results {
         Ok(path)
     }
 
+    /// Takes in the lines of a later measurement, in place of those for the same workloads.
+    pub fn replace(&mut self, later: Self) {
+        let measured = |line: &Line| later.lines.iter().any(|new| new.workload == line.workload);
+        self.lines.retain(|line| !measured(line));
+        self.lines.extend(later.lines);
+    }
+
     /// Reads `target/compare.json`.
     pub fn load() -> Result<Self, String> {
-        let path = Self::path();
+        Self::load_from(&Self::path())
+    }
+
+    /// Reads what `save` wrote.
+    pub fn load_from(path: &Path) -> Result<Self, String> {
         let error = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let text = std::fs::read_to_string(&path).map_err(|e| error(&e))?;
+        let text = std::fs::read_to_string(path).map_err(|e| error(&e))?;
         let lines = serde_json::from_str(&text).map_err(|e| error(&e))?;
         Ok(Self { lines })
     }

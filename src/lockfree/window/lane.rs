@@ -33,8 +33,11 @@ pub(crate) struct LaneState<T> {
     /// Holds rank `k`, or ends at it.
     pub(super) k_segment: *const Segment<T>,
     pub(super) k: u64,
-    /// Not above `k_end` nor `seen`: ranks of `[k, edge)` are published and in `k_segment`.
+    /// Ranks of `[k, edge)` are published and in `k_segment`. 0 while spread, so that the short
+    /// ways need not ask.
     edge: u64,
+    /// As `edge`, and in `h_segment`.
+    commit_edge: u64,
     /// Lowest rank not finished.
     pub(super) h: u64,
     pub(super) h_end: u64,
@@ -68,6 +71,7 @@ impl<T> LaneState<T> {
             k_segment: std::ptr::null(),
             k: 0,
             edge: 0,
+            commit_edge: 0,
             safe: 0,
             k_end: 0,
             h_segment: std::ptr::null(),
@@ -84,9 +88,11 @@ impl<T> LaneState<T> {
         }
     }
 
-    /// `k_end` or `seen` changed.
+    /// To be called when `k_end` or `h_end` moved, or the state became spread or compact. That
+    /// `seen` grew may be told later.
     pub(super) fn set_edge(&mut self) {
-        self.edge = self.k_end.min(self.seen);
+        self.edge = if self.is_spread() { 0 } else { self.k_end.min(self.seen) };
+        self.commit_edge = self.edge.min(self.h_end);
     }
 
     #[inline(always)]
@@ -123,9 +129,10 @@ impl<T> Window<T> {
         now_ms: i64,
     ) -> Result<Batch<'b, T>, Refusal> {
         let some = n.wrapping_sub(1) < SLOTS as usize;
-        if !some || state.k + n as u64 > state.edge || state.is_spread() {
+        if !some || state.k + n as u64 > state.edge {
             return self.lane_take_slow(state, n, now_ms);
         }
+        debug_assert!(!state.is_spread());
         let first = Place { segment: state.k_segment, slot: (state.k % SLOTS) as usize };
         self.take_run(state, n as u64, now_ms)?;
         Ok(Batch::run(first, n))
@@ -303,10 +310,10 @@ impl<T> Window<T> {
         state: &mut LaneState<T>,
         sink: impl Sink<T>,
     ) -> Result<Committed, Refusal> {
-        let here = state.k < state.edge.min(state.h_end);
-        if !here || state.h == state.k || state.is_spread() || !sink.is_idle() {
+        if state.k >= state.commit_edge || state.h == state.k || !sink.is_idle() {
             return self.lane_commit_slow(state, sink);
         }
+        debug_assert!(!state.is_spread());
         // All within one segment, and the next message is known: one step, and some own words.
         let next = Place { segment: state.k_segment, slot: (state.k % SLOTS) as usize };
         let segment = next.segment();
@@ -332,7 +339,9 @@ impl<T> Window<T> {
             };
         }
         if state.is_spread() {
-            return self.spread_commit(state, sink);
+            let committed = self.spread_commit(state, sink);
+            state.set_edge();
+            return committed;
         }
         let next = self.next_safe(state, state.k);
         let Some(mut safe_offset) = self.raise_progress(next) else {
@@ -351,6 +360,7 @@ impl<T> Window<T> {
         if state.h >= state.h_end {
             self.recycle(state);
         }
+        state.set_edge();
         Ok(committed)
     }
 
@@ -572,8 +582,9 @@ impl<T> Window<T> {
         }
         let rolled = state.in_flight() as u32;
         if state.is_spread() {
-            self.spread_rollback(state, &mut sink)?;
-            return Ok(rolled);
+            let rolled = self.spread_rollback(state, &mut sink).map(|()| rolled);
+            state.set_edge();
+            return rolled;
         }
         self.end_deliveries(state);
         self.set_consume(state.consume(state.k), state.consume(state.h)).map_err(|()| {

@@ -268,6 +268,7 @@ impl<T> Window<T> {
                 self.settle_closed(state, &chosen, |_| true, &mut sink);
             }
         }
+        state.set_edge();
         moved.map(|()| answer).map_err(|()| Refusal::Closed)
     }
 
@@ -320,7 +321,6 @@ impl<T> Window<T> {
         state.k = k;
         state.k_segment = at.segment;
         state.k_end = at.base + SLOTS;
-        state.set_edge();
     }
 
     /// Finishes in-flight messages, each in one step (W7).
@@ -359,6 +359,7 @@ impl<T> Window<T> {
         if !closed && state.h >= state.h_end && !state.h_segment.is_null() {
             self.recycle(state);
         }
+        state.set_edge();
         if closed && answer.finished == 0 {
             return Err(Refusal::Closed);
         }
@@ -524,11 +525,9 @@ impl<T> Window<T> {
         state.again = 0;
         state.above = state.finished - state.h;
         (state.k, state.k_segment, state.k_end) = (state.h, state.h_segment, state.h_end);
-        state.set_edge();
         if self.flip(state, from).is_err() {
             state.k = old_k;
             (state.k_segment, state.k_end, state.again, state.above) = old;
-            state.set_edge();
             self.lane_close(state, sink);
             return Err(Refusal::Closed);
         }
@@ -601,10 +600,10 @@ impl<T> Window<T> {
         if flipped.is_err() {
             // Closed. What was withdrawn stays with us, to be released with what is in flight.
             (state.k, state.k_segment, state.k_end, state.above) = old;
-            state.set_edge();
             self.settle_closed(state, &gone, |_| false, &mut super::batch::DropSink);
         }
         state.list = list;
+        state.set_edge();
         flipped.map_err(|()| Refusal::Closed)?;
         // ORDERING: Relaxed — a gauge.
         self.take.last_consume_ms.store(now_ms, Ordering::Relaxed);
