@@ -229,6 +229,9 @@ impl<'b, T> Iterator for Batch<'b, T> {
         let (mut sum, mut left) = (init, self.left());
         let first = (self.rest & SLOT) as usize;
         let mut place = Place { segment: self.at.as_ptr().cast_const().cast(), slot: first };
+        if left == 1 && first < SEGMENT_SLOTS && place.segment().is_plain(first..first + 1) {
+            return f(sum, Self::plain(place));
+        }
         while left > 0 {
             if place.slot == SEGMENT_SLOTS {
                 place = place.next_segment();
