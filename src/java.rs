@@ -4,10 +4,12 @@
 //! written here must find the same number for the same key. Java's strings are sequences of UTF-16
 //! code units, and its integers wrap; neither holds for Rust's, hence this module.
 //!
-//! Source: `java.lang.String`, `Long`, `Boolean` and `Double`, method `hashCode`, as specified by
-//! the Java SE 17 API. All functions are pure and allocate nothing.
+//! Source: `java.lang.String`, `Long`, `Boolean` and `Double`, methods `hashCode` and `compareTo`,
+//! as specified by the Java SE 17 API. All functions are pure and allocate nothing.
 
 #![forbid(unsafe_code)]
+
+use std::cmp::Ordering;
 
 /// `String.hashCode`: `h = 31 * h + unit` over the UTF-16 code units, wrapping at 32 bits.
 ///
@@ -25,6 +27,38 @@ pub fn string_hash(text: &str) -> i32 {
 #[must_use]
 pub fn utf16_hash(units: impl IntoIterator<Item = u16>) -> i32 {
     units.into_iter().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
+}
+
+/// `String.compareTo`: the difference of the first code units that differ, else of the lengths.
+///
+/// It is the order of UTF-16, not of UTF-8: U+E000 to U+FFFF come after everything beyond.
+///
+/// ```
+/// use lanekeeper::java::string_compare;
+/// assert_eq!(string_compare("Topic2", "Topic10"), 1);
+/// assert!(string_compare("\u{e000}", "😀") > 0);
+/// ```
+#[must_use]
+pub fn string_compare(a: &str, b: &str) -> i32 {
+    let mut units = a.encode_utf16().zip(b.encode_utf16());
+    if let Some((x, y)) = units.find(|(x, y)| x != y) {
+        return i32::from(x) - i32::from(y);
+    }
+    // Java's lengths are ints; of strings longer than that it has none.
+    let length = |text: &str| i32::try_from(text.encode_utf16().count()).unwrap_or(i32::MAX);
+    length(a).wrapping_sub(length(b))
+}
+
+/// The sign of [`string_compare`], without decoding: for sorting.
+#[must_use]
+pub fn string_order(a: &str, b: &str) -> Ordering {
+    // UTF-8 has the order of the characters. UTF-16 differs from it in that the surrogates of
+    // what lies beyond U+FFFF are below U+E000, which UTF-8 begins with 0xee: lift those.
+    let lifted = |byte: u8| if byte == 0xee || byte == 0xef { byte + 0x10 } else { byte };
+    match a.bytes().zip(b.bytes()).find(|(x, y)| x != y) {
+        Some((x, y)) => lifted(x).cmp(&lifted(y)),
+        None => a.len().cmp(&b.len()),
+    }
 }
 
 /// `Long.hashCode`: the two halves, exclusive-or.
@@ -77,6 +111,32 @@ mod tests {
     fn a_lone_surrogate_hashes_as_one_unit() {
         assert_eq!(utf16_hash([0xd83d]), 0xd83d);
         assert_eq!(utf16_hash([0xd83d, 0xde00]), string_hash("😀"));
+    }
+
+    /// Every pair of characters around each border of the two encodings, alone and after others.
+    #[test]
+    fn the_quick_order_is_that_of_the_exact_difference() {
+        let characters: Vec<char> = [
+            0x0, 0x41, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xefff, 0xf000, 0xfffd, 0xffff,
+            0x1_0000, 0x1_03ff, 0x1_0400, 0xf_ffff, 0x10_0000, 0x10_ffff,
+        ]
+        .into_iter()
+        .map(|code| char::from_u32(code).unwrap())
+        .collect();
+        let mut texts = vec![String::new()];
+        for &first in &characters {
+            texts.push(first.to_string());
+            texts.extend(characters.iter().map(|second| format!("{first}{second}")));
+        }
+        for a in &texts {
+            for b in &texts {
+                let exact = string_compare(a, b);
+                assert_eq!(string_order(a, b), exact.cmp(&0), "{a:?} {b:?}");
+                let units: (Vec<u16>, Vec<u16>) =
+                    (a.encode_utf16().collect(), b.encode_utf16().collect());
+                assert_eq!(units.0.cmp(&units.1), exact.cmp(&0), "{a:?} {b:?}");
+            }
+        }
     }
 
     #[test]

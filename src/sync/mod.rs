@@ -29,6 +29,7 @@ pub mod blocking;
 #[cfg(any(lk_loom, lk_shuttle))]
 mod model;
 mod mutation;
+pub mod swap;
 
 #[cfg_attr(lk_loom, path = "loom_arm.rs")]
 #[cfg_attr(all(lk_shuttle, not(lk_loom)), path = "shuttle_arm.rs")]

@@ -8,8 +8,8 @@ const LAYERS: &[&[&str]] = &[
     &["types", "java"],
     &["lockfree"],
     &["process_queue"],
-    &["select"],
-    &["broker"],
+    &["select", "message_queue"],
+    &["broker", "allocate"],
     &["docs"],
 ];
 
