@@ -7,6 +7,8 @@
 //! that is no enum value) and rust-lang/rust#104707 (symbol clashes of two static archives).
 //! tokio-rs/loom#180 (what the model checker cannot show) has its litmus file beside the models.
 
+#[path = "field_reports/allocation.rs"]
+mod allocation;
 #[path = "field_reports/around.rs"]
 mod around;
 #[path = "field_reports/blocks.rs"]

@@ -8,6 +8,8 @@
 mod data;
 #[path = "golden/departures.rs"]
 mod departures;
+#[path = "golden/lines.rs"]
+mod lines;
 #[path = "golden/player.rs"]
 mod player;
 #[path = "golden/replay.rs"]
@@ -21,7 +23,8 @@ use departures::Tally;
 use lanekeeper::process_queue::Mode;
 use player::{Both, Played, TwinPlayer};
 
-use data::{Call, Step, lines, steps};
+use data::{Call, Step, steps};
+use lines::lines;
 
 fn replay_file<P: Played>(file: &str, mode: impl Fn(&[Step]) -> Mode, lenient: bool) -> Tally {
     let mut tally = Tally::default();

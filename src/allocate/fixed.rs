@@ -158,7 +158,8 @@ mod tests {
     /// The most queues that any balanced division keeps: tries every choice of who gets one more.
     fn most_kept(had: &[usize], queue_count: usize) -> usize {
         let (average, spare) = (queue_count / had.len(), queue_count % had.len());
-        let choices = (0..1_u32 << had.len()).filter(|choice| choice.count_ones() as usize == spare);
+        let choices =
+            (0..1_u32 << had.len()).filter(|choice| choice.count_ones() as usize == spare);
         let kept = choices.map(|choice| {
             let each = had.iter().enumerate();
             each.map(|(c, &had)| had.min(average + (choice >> c & 1) as usize)).sum()
@@ -209,7 +210,10 @@ mod tests {
         assert_eq!(most_each(100, 10, 125), 13);
         assert_eq!(most_each(101, 10, 100), 11);
         assert_eq!(most_each(0, 10, 100), 1);
-        assert_eq!(most_each(1 << 24, 1, u32::MAX), ((1_u64 << 24) * u64::from(u32::MAX)).div_ceil(100));
+        assert_eq!(
+            most_each(1 << 24, 1, u32::MAX),
+            ((1_u64 << 24) * u64::from(u32::MAX)).div_ceil(100)
+        );
         for queues in 0..200 {
             for clients in 1..40 {
                 assert!(most_each(queues, clients, 100) as usize * clients >= queues);

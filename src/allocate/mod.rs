@@ -114,7 +114,10 @@ impl fmt::Display for SetupError {
             ),
             Self::NoVirtualNodes => f.write_str("bounded load needs at least 1 virtual node"),
             Self::LoadPercent(percent) => {
-                write!(f, "load_percent is {percent}, must be at least 100 (percent of the average)")
+                write!(
+                    f,
+                    "load_percent is {percent}, must be at least 100 (percent of the average)"
+                )
             }
         }
     }
@@ -146,9 +149,9 @@ impl fmt::Display for NoShare {
             Self::NoQueues => f.write_str("the route has no queue"),
             Self::NoClients => f.write_str("the list of members is empty"),
             Self::NotMember => f.write_str("the client is not in the list of members"),
-            Self::DuplicateClient => f.write_str(
-                "several clients of the group have this id; give each an id of its own",
-            ),
+            Self::DuplicateClient => {
+                f.write_str("several clients of the group have this id; give each an id of its own")
+            }
             Self::NoRoom(of) => write!(f, "the machine room of {of} is not known"),
         }
     }

@@ -11,10 +11,10 @@ use crate::sync::blocking::Arc;
 ///
 /// | strategy | balanced | who moves when a client joins or leaves |
 /// |---|---|---|
-/// | `Average` | within one | about half of all queues, shares stay runs of neighbours |
+/// | `Average` | within one | about a third of all queues; shares stay runs of neighbours |
 /// | `AverageByCircle` | within one | nearly all |
 /// | `ConsistentHash` | no | about one share |
-/// | `BoundedLoad` | at most its percentage of the average | a few more than one share |
+/// | `BoundedLoad` | at most its percentage of the average | somewhat more than one share |
 /// | `Sticky` | within one | exactly one share, the fewest that balance allows |
 /// | `MachineRoom`, `MachineRoomNearby` | as their inner one, per room | as their inner one |
 /// | `Config` | - | - |

@@ -9,6 +9,9 @@ pub mod rules {}
 #[doc = include_str!("field-reports.md")]
 pub mod field_reports {}
 
+#[doc = include_str!("allocation.md")]
+pub mod allocation {}
+
 /// Compiles and runs the README's Rust.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

@@ -1,10 +1,5 @@
 //! The recorded lines as typed values.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-
-use flate2::read::GzDecoder;
 use serde_json::Value;
 
 /// A message as recorded: offset and body length, a null body counting as 0.
@@ -49,14 +44,6 @@ pub struct Step {
     pub call: Call,
     pub ret: Ret,
     pub row: Option<Row>,
-}
-
-/// All lines of a file, parsed as JSON.
-pub fn lines(name: &str) -> Vec<Value> {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect();
-    let file = File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let lines = BufReader::new(GzDecoder::new(file)).lines();
-    lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
 }
 
 /// The steps of one line of the orderly, concurrent and odd files.
