@@ -8,11 +8,15 @@
  * I/O, starts no thread and reads no clock: the host feeds it pulled messages and the time, and
  * it answers what to do.
  *
+ * An allocator tells which client of a group consumes which queues: a strategy divides a route
+ * (the queues of a topic) among members (the clients of the group), and every member computes the
+ * same from the same lists.
+ *
  * Status. Every fallible function returns an lk_status: 0 is LK_OK, positive numbers are an
  *   expected "no", negative ones are errors. Outputs are written only with LK_OK, unless the
  *   function says otherwise.
  * Pointers. Every pointer is checked: NULL where it is not allowed is LK_ERR_NULL_ARG. An array
- *   of length 0 may be NULL. A pointer that is not NULL must be valid for its use; a queue handle
+ *   of length 0 may be NULL. A pointer that is not NULL must be valid for its use; a handle
  *   that was freed is recognised most of the time, not always.
  * Ownership. Nothing is consumed by a function that is not named free, and free(NULL) is fine. A
  *   payload is an integer, a pointer perhaps, that the library never looks at. With LK_OK from
@@ -27,7 +31,7 @@
  *   given its role back. It may call anything, also on its own queue, free included. It must not
  *   unwind: a C++ exception that leaves it ends the process.
  * Panics. A bug of the library is answered LK_ERR_PANIC and poisons the queue: later calls answer
- *   LK_ERR_POISONED, lk_process_queue_free works. In a library built with panic=abort the process
+ *   LK_ERR_POISONED, lk_process_queue_free works. Other handles are not changed by it. In a library built with panic=abort the process
  *   ends instead.
  * Memory. lk_process_queue_new and lk_process_queue_put answer LK_ERR_NO_MEMORY with nothing done
  *   where the allocator tells; in the steady state nothing is allocated; elsewhere a failed
@@ -83,6 +87,9 @@
 /* A configuration with every default, to be changed field by field. */
 #define LK_PROCESS_QUEUE_CONFIG_INIT                                                               \
     { (uint32_t)sizeof(lk_process_queue_config), LK_MODE_ORDERLY, 0, 0, 0, 0, 0 }
+#define LK_STRATEGY_CONFIG_INIT                                                                    \
+    { (uint32_t)sizeof(lk_strategy_config), LK_STRATEGY_AVG, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL,   \
+      NULL, NULL, NULL }
 
 
 /**
@@ -126,6 +133,46 @@
 #define LK_BROKER_MAX_UNKNOWN -1
 
 /**
+ * Runs of neighbours, as upstream's `AllocateMessageQueueAveragely`.
+ */
+#define LK_STRATEGY_AVG 0
+
+/**
+ * Dealt out one by one, as upstream's `AllocateMessageQueueAveragelyByCircle`.
+ */
+#define LK_STRATEGY_AVG_BY_CIRCLE 1
+
+/**
+ * A hash ring, as upstream's `AllocateMessageQueueConsistentHash`.
+ */
+#define LK_STRATEGY_CONSISTENT_HASH 2
+
+/**
+ * A list of its own whoever asks, as upstream's `AllocateMessageQueueByConfig`.
+ */
+#define LK_STRATEGY_CONFIG 3
+
+/**
+ * Queues of certain machine rooms only, as upstream's `AllocateMessageQueueByMachineRoom`.
+ */
+#define LK_STRATEGY_MACHINE_ROOM 4
+
+/**
+ * Room by room, as upstream's `AllocateMachineRoomNearby`.
+ */
+#define LK_STRATEGY_MACHINE_ROOM_NEARBY 5
+
+/**
+ * Everybody keeps what they had as far as balance allows. Not upstream's.
+ */
+#define LK_STRATEGY_STICKY 6
+
+/**
+ * A hash ring on which nobody gets much more than the average. Not upstream's.
+ */
+#define LK_STRATEGY_BOUNDED_LOAD 7
+
+/**
  * Nothing to do; the next `put` will tell.
  */
 #define LK_TURN_END_NOTHING 0
@@ -147,11 +194,29 @@
 #define LK_ABI_VERSION 1
 
 /**
+ * Divides a route among members by a strategy. Each of the three can be replaced while shares are
+ * asked for; a share is always of one whole combination.
+ *
+ * Functions: `lk_allocator_new`, `_free`, `_set_strategy`, `_set_route`, `_set_members`, `_share`,
+ * `_shares`.
+ */
+typedef struct lk_allocator lk_allocator;
+
+/**
  * What went wrong in a cold call, in words. Made by a function with an `err_out` parameter, owned
  * by the caller, immutable, free to be read from several threads at once.
  * Functions: `lk_error_message`, `lk_error_status`, `lk_error_free`.
  */
 typedef struct lk_error lk_error;
+
+/**
+ * The client ids of a group, sorted; an id that is listed twice stays twice. Immutable; any
+ * threads may read it at the same time. An allocator takes a reference of its own, so that the
+ * handle may be freed at once.
+ *
+ * Functions: `lk_members_new`, `_free`, `_count`, `_client`.
+ */
+typedef struct lk_members lk_members;
 
 /**
  * The window of pulled, not yet finished messages of one RocketMQ message queue.
@@ -167,12 +232,102 @@ typedef struct lk_error lk_error;
 typedef struct lk_process_queue lk_process_queue;
 
 /**
+ * The queues of a topic, sorted, each once. Immutable; any threads may read it at the same time.
+ * An allocator takes a reference of its own, so that the handle may be freed at once.
+ *
+ * Functions: `lk_route_new`, `_free`, `_count`, `_queue`.
+ */
+typedef struct lk_route lk_route;
+
+/**
+ * Shares as they were when they were asked for: of one client, or of all members. Immutable; any
+ * threads may read it at the same time.
+ *
+ * Functions: `lk_shares_count`, `_client`, `_queue`, `_free`.
+ */
+typedef struct lk_shares lk_shares;
+
+/**
+ * A way to divide queues. Immutable; any threads may use it at the same time. An allocator takes
+ * a reference of its own, so that the handle may be freed at once.
+ *
+ * Functions: `lk_strategy_new`, `_free`, `_name`.
+ */
+typedef struct lk_strategy lk_strategy;
+
+/**
  * What a call answers. 0 is success; a positive number is an expected "no" that changed nothing
  * unless the function says otherwise; a negative number is an error: a bug of the caller, or of
  * the library. Outputs are written only with `LK_OK`, unless the function says otherwise.
  * Test for the sign to be ready for numbers added later.
  */
 typedef int32_t lk_status;
+
+/**
+ * Text: UTF-8, `len` bytes without a NUL among them. `(NULL, 0)` is the empty text. As an
+ * argument it is only read during the call. As a result it is a borrowed view, which lives as
+ * long as the function that gives it says; no NUL follows it.
+ */
+typedef struct lk_str {
+    /**
+     * The first byte.
+     */
+    const char *data;
+    /**
+     * Number of bytes.
+     */
+    size_t len;
+} lk_str;
+
+/**
+ * The share of one client. The pointers live until the shares are freed.
+ */
+typedef struct lk_client_share {
+    /**
+     * Its id.
+     */
+    struct lk_str client;
+    /**
+     * Positions of its queues in the sorted route (`LK_STRATEGY_CONFIG`: in its list).
+     */
+    const uint32_t *indexes;
+    /**
+     * How many there are.
+     */
+    size_t queue_count;
+    /**
+     * `LK_OK`, or `LK_DUPLICATE_CLIENT`: then it has no queues.
+     */
+    lk_status status;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} lk_client_share;
+
+/**
+ * The name of one queue of a topic.
+ *
+ * Functions: `lk_message_queue_compare`, `_hash_code`, `_to_string`.
+ */
+typedef struct lk_message_queue {
+    /**
+     * The topic.
+     */
+    struct lk_str topic;
+    /**
+     * The name of the broker group that holds it.
+     */
+    struct lk_str broker_name;
+    /**
+     * Its number there. 0 or more in lists; the functions on bare names take any.
+     */
+    int32_t queue_id;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} lk_message_queue;
 
 /**
  * A claim on one message, from `lk_consumer_claim` until `lk_claim_settle`. A plain value; once
@@ -575,6 +730,79 @@ typedef struct lk_expired {
 } lk_expired;
 
 /**
+ * Gives the place of a text on the ring: the same for the same text in every client of the group.
+ * It runs on the thread that makes an allocator or replaces a part of one, never while a share is
+ * asked for. `text` is not NUL-terminated and lives until the callback returns. It must not call
+ * the allocator at work, must not unwind and not `longjmp`. NULL means MD5, as upstream.
+ */
+typedef int64_t (*lk_ring_hash_fn)(void *user_data, const char *text, size_t len);
+
+/**
+ * What a strategy is created with. All zero means `LK_STRATEGY_AVG`; `LK_STRATEGY_CONFIG_INIT`
+ * sets the size as well. Fields may be added at the end: a caller compiled against an older
+ * header passes its smaller `struct_size`, and the rest counts as zero. Fields that a strategy
+ * has no use for are not looked at.
+ */
+typedef struct lk_strategy_config {
+    /**
+     * `sizeof(lk_strategy_config)` of the caller. 0 counts as the size in version 0.1.
+     */
+    uint32_t struct_size;
+    /**
+     * One of `LK_STRATEGY_*`.
+     */
+    int32_t kind;
+    /**
+     * Machine room nearby: the strategy within a room, any but it and `LK_STRATEGY_CONFIG`.
+     */
+    int32_t inner;
+    /**
+     * Hash ring: points of each client. 0 means 10.
+     */
+    uint32_t virtual_nodes;
+    /**
+     * Bounded load: most of the average that a client gets, in percent, 100 or more. 0 means 125.
+     */
+    uint32_t load_percent;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+    /**
+     * Machine room: the rooms whose queues are divided.
+     */
+    const struct lk_str *rooms;
+    /**
+     * How many there are.
+     */
+    size_t room_count;
+    /**
+     * Config: the list. Sticky: queues that had an owner before, each once, in any order.
+     */
+    const struct lk_message_queue *queues;
+    /**
+     * How many there are.
+     */
+    size_t queue_count;
+    /**
+     * Sticky: the owners of those queues, as many.
+     */
+    const struct lk_str *owners;
+    /**
+     * Hash ring: the hash.
+     */
+    lk_ring_hash_fn hash;
+    /**
+     * Passed to `hash`, on any thread.
+     */
+    void *hash_user_data;
+    /**
+     * Called once, when no strategy and no allocator will call `hash` any more. NULL is allowed.
+     */
+    lk_user_data_free_fn hash_user_data_free;
+} lk_strategy_config;
+
+/**
  * What a `commit` did.
  */
 typedef struct lk_commit_result {
@@ -628,9 +856,19 @@ typedef struct lk_commit_result {
 #define LK_LIMIT 6
 
 /**
+ * The client is not in the list of members.
+ */
+#define LK_NOT_MEMBER 7
+
+/**
  * There was nothing in flight to commit.
  */
 #define LK_NOTHING 8
+
+/**
+ * Several clients of the group have this id.
+ */
+#define LK_DUPLICATE_CLIENT 9
 
 /**
  * A pointer that must not be NULL is.
@@ -675,6 +913,185 @@ typedef struct lk_commit_result {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * Makes an allocator and prepares its first allocation. All pointers but `err_out` must not be
+ * NULL.
+ *
+ * Ownership: the handle is the caller's, to be given to `lk_allocator_free`; so is an error
+ * object. The three others stay the caller's and may be freed at once.
+ *
+ * Threads: any.
+ * Progress: blocking, if another thread makes the first use of the same route on a ring.
+ * Allocates: yes.
+ * Calls back: the ring hash.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (not a live handle, or a ring of more than 2^26
+ *   points; the error object tells), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_allocator_new(const struct lk_strategy *strategy,
+                           const struct lk_route *route,
+                           const struct lk_members *members,
+                           struct lk_allocator **allocator_out,
+                           struct lk_error **err_out);
+
+/**
+ * Frees an allocator. NULL is fine. Shares that it gave stay.
+ *
+ * Threads: any, exclusive: nobody else may be using the handle.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: `hash_user_data_free`, if nobody else uses the hash.
+ * Errors: none.
+ */
+LK_API void lk_allocator_free(struct lk_allocator *allocator);
+
+/**
+ * Replaces the strategy. Shares asked for meanwhile are of the old or of the new allocation. With
+ * any status but `LK_OK` nothing is replaced.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the first use of a route on a ring, as in `lk_allocator_new`.
+ * Allocates: yes.
+ * Calls back: the ring hash; `hash_user_data_free` of the old one, if nobody else uses it.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (as for `lk_allocator_new`), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_allocator_set_strategy(const struct lk_allocator *allocator,
+                                    const struct lk_strategy *strategy,
+                                    struct lk_error **err_out);
+
+/**
+ * Replaces the route. Shares asked for meanwhile are of the old or of the new allocation. With any
+ * status but `LK_OK` nothing is replaced.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the first use of a route on a ring, as in `lk_allocator_new`.
+ * Allocates: yes.
+ * Calls back: the ring hash.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (as for `lk_allocator_new`), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_allocator_set_route(const struct lk_allocator *allocator,
+                                 const struct lk_route *route,
+                                 struct lk_error **err_out);
+
+/**
+ * Replaces the members; what was computed for the route is kept. Shares asked for meanwhile are
+ * of the old or of the new allocation. With any status but `LK_OK` nothing is replaced.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: the ring hash.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (as for `lk_allocator_new`), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_allocator_set_members(const struct lk_allocator *allocator,
+                                   const struct lk_members *members,
+                                   struct lk_error **err_out);
+
+/**
+ * Asks for the share of one client. The answer is a list of one.
+ *
+ * No share is not an empty share: a client that is told `LK_EMPTY` changes nothing; one that is
+ * told `LK_NOT_MEMBER` gives up what it has. `LK_STRATEGY_CONFIG` gives its list to any client.
+ *
+ * Ownership: the shares are the caller's, to be given to `lk_shares_free`; so is an error object.
+ *
+ * Threads: any.
+ * Progress: wait-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_NOT_MEMBER, LK_DUPLICATE_CLIENT, LK_EMPTY (no queues, or no members),
+ *   LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (an empty id or one that is not UTF-8 or holds a NUL, a
+ *   machine room that is not known, not a live handle; the error object tells), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_allocator_share(const struct lk_allocator *allocator,
+                             struct lk_str client,
+                             struct lk_shares **shares_out,
+                             struct lk_error **err_out);
+
+/**
+ * Asks for the shares of all members, in the order of the sorted list. A client id that is listed
+ * twice has `LK_DUPLICATE_CLIENT` in each of its entries.
+ *
+ * Ownership: the shares are the caller's, to be given to `lk_shares_free`; so is an error object.
+ *
+ * Threads: any.
+ * Progress: wait-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_EMPTY (no queues, or no members), LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a machine
+ *   room that is not known, not a live handle; the error object tells), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_allocator_shares(const struct lk_allocator *allocator,
+                              struct lk_shares **shares_out,
+                              struct lk_error **err_out);
+
+/**
+ * Reads how many clients the shares are of.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (not a live handle; best effort), LK_ERR_PANIC.
+ */
+LK_API LK_NODISCARD lk_status lk_shares_count(const struct lk_shares *shares, size_t *count_out);
+
+/**
+ * Reads the share of one of the clients, counted from 0.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (no such client, or not a live handle),
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_shares_client(const struct lk_shares *shares,
+                           size_t index,
+                           struct lk_client_share *share_out);
+
+/**
+ * Reads one queue of one of the clients, both counted from 0. Its texts live until the shares are
+ * freed.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (no such client or queue, or not a live handle),
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_shares_queue(const struct lk_shares *shares,
+                          size_t index,
+                          size_t queue_index,
+                          struct lk_message_queue *queue_out);
+
+/**
+ * Frees shares. NULL is fine.
+ *
+ * Threads: any, exclusive: nobody else may be using the handle.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: none.
+ */
+LK_API void lk_shares_free(struct lk_shares *shares);
 
 /**
  * Settles a claim. `sent` is `LK_SETTLE_SENT` or `LK_SETTLE_NOT_SENT`; not sent, the message
@@ -897,6 +1314,56 @@ LK_API lk_status lk_error_status(const struct lk_error *error);
  * Errors: none.
  */
 LK_API void lk_error_free(struct lk_error *error);
+
+/**
+ * Compares two names as Java's `MessageQueue.compareTo` does and answers the very number: topic,
+ * then broker name, both by UTF-16 units, then the difference of the ids, which wraps.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a NUL),
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_message_queue_compare(const struct lk_message_queue *a,
+                                   const struct lk_message_queue *b,
+                                   int32_t *order_out);
+
+/**
+ * Answers what Java's `MessageQueue.hashCode` answers for a name.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a NUL),
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_message_queue_hash_code(const struct lk_message_queue *name,
+                                     int32_t *hash_out);
+
+/**
+ * Writes what Java's `MessageQueue.toString` answers for a name, without a NUL. The length goes to
+ * `len_out`, also with `LK_LIMIT`, when nothing is copied because `capacity` is less.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_LIMIT, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a
+ *   NUL), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_message_queue_to_string(const struct lk_message_queue *name,
+                                     char *text,
+                                     size_t capacity,
+                                     size_t *len_out);
 
 /**
  * Puts the messages of one pull, atomically. Every message at or above the pull offset is
@@ -1291,6 +1758,130 @@ lk_status lk_process_queue_expired(const struct lk_process_queue *queue,
                                    size_t *len_out);
 
 /**
+ * Makes a route of queues in any order; doubles are dropped. Room n is the machine room that
+ * queue n stands in, an empty one is not known; only `LK_STRATEGY_MACHINE_ROOM_NEARBY` needs them.
+ * If `rooms` is NULL, or `count` is 0, there are none.
+ *
+ * Ownership: the handle is the caller's, to be given to `lk_route_free`; so is an error object.
+ * The lists are copied.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a NUL, a
+ *   negative queue id, more than 2^24 queues; the error object tells), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_route_new(const struct lk_message_queue *queues,
+                       size_t count,
+                       const struct lk_str *rooms,
+                       struct lk_route **route_out,
+                       struct lk_error **err_out);
+
+/**
+ * Frees a route. NULL is fine. Allocators that use it go on.
+ *
+ * Threads: any, exclusive: nobody else may be using the handle.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: none.
+ */
+LK_API void lk_route_free(struct lk_route *route);
+
+/**
+ * Reads how many queues there are, doubles dropped.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (not a live handle; best effort), LK_ERR_PANIC.
+ */
+LK_API LK_NODISCARD lk_status lk_route_count(const struct lk_route *route, size_t *count_out);
+
+/**
+ * Reads one queue, counted from 0 in the sorted order. Its texts live as long as the route: until
+ * it is freed.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (no such queue, or not a live handle),
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_route_queue(const struct lk_route *route,
+                         size_t index,
+                         struct lk_message_queue *queue_out);
+
+/**
+ * Makes a list of members of client ids in any order. Room n is the machine room that client n
+ * stands in, an empty one is not known; only `LK_STRATEGY_MACHINE_ROOM_NEARBY` needs them. If
+ * `rooms` is NULL, or `count` is 0, there are none.
+ *
+ * Ownership: the handle is the caller's, to be given to `lk_members_free`; so is an error object.
+ * The lists are copied.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a NUL, more
+ *   than 2^20 ids; the error object tells), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_members_new(const struct lk_str *clients,
+                         size_t count,
+                         const struct lk_str *rooms,
+                         struct lk_members **members_out,
+                         struct lk_error **err_out);
+
+/**
+ * Frees a list of members. NULL is fine. Allocators that use it go on.
+ *
+ * Threads: any, exclusive: nobody else may be using the handle.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: none.
+ */
+LK_API void lk_members_free(struct lk_members *members);
+
+/**
+ * Reads how many entries there are, ids that are listed twice counting twice.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (not a live handle; best effort), LK_ERR_PANIC.
+ */
+LK_API LK_NODISCARD lk_status lk_members_count(const struct lk_members *members, size_t *count_out);
+
+/**
+ * Reads one client id, counted from 0 in the sorted order. The text lives as long as the list:
+ * until it is freed.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (no such entry, or not a live handle),
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_members_client(const struct lk_members *members,
+                            size_t index,
+                            struct lk_str *client_out);
+
+/**
  * Answers the name of a status, as a constant NUL-terminated string such as `"LK_BUSY"`. Any
  * number is allowed; one that is no status answers `"LK_UNKNOWN_STATUS"`.
  *
@@ -1301,6 +1892,51 @@ lk_status lk_process_queue_expired(const struct lk_process_queue *queue,
  * Errors: none.
  */
 LK_API const char *lk_status_name(lk_status status);
+
+/**
+ * Makes a strategy. `config` and `strategy_out` must not be NULL; `err_out` may be.
+ *
+ * Ownership: the handle is the caller's, to be given to `lk_strategy_free`; so is an error object.
+ * The lists are copied. With `LK_OK` the strategy owns `hash_user_data` if it uses `hash`; in any
+ * other case the caller keeps it.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a value of the configuration; the error object
+ *   names it), LK_ERR_ABI_MISMATCH (its size), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_strategy_new(const struct lk_strategy_config *config,
+                          struct lk_strategy **strategy_out,
+                          struct lk_error **err_out);
+
+/**
+ * Frees a strategy. NULL is fine. Allocators that use it go on.
+ *
+ * Threads: any, exclusive: nobody else may be using the handle.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: `hash_user_data_free`, if nobody else uses the hash.
+ * Errors: none.
+ */
+LK_API void lk_strategy_free(struct lk_strategy *strategy);
+
+/**
+ * Reads the name that upstream's class gives itself, such as `"AVG"`. It is constant.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (not a live handle; best effort), LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_strategy_name(const struct lk_strategy *strategy,
+                           struct lk_str *name_out);
 
 /**
  * Takes the lowest ready messages, at most `capacity`, in ascending order, and lends them to

@@ -35,19 +35,30 @@ pub struct lk_process_queue_config {
     pub consumers_max: u32,
 }
 
-/// The size of the struct in version 0.1.
-const FIRST_SIZE: usize = size_of::<lk_process_queue_config>();
+/// A configuration struct: it begins with its size and may grow.
+///
+/// # Safety
+/// It is `repr(C)`, its first field is the `uint32_t` size, and any bits are a value of it.
+pub(crate) unsafe trait SizedConfig: Copy + Default {
+    /// The size in version 0.1.
+    const FIRST_SIZE: usize;
+    /// Where a field ends, which is where an older or a newer struct may end.
+    const FIELD_ENDS: &[usize];
+}
 
-/// Where a field ends, which is where an older or a newer struct may end.
-const FIELD_ENDS: [usize; 7] = [
-    offset_of!(lk_process_queue_config, mode),
-    offset_of!(lk_process_queue_config, start_offset),
-    offset_of!(lk_process_queue_config, generation),
-    offset_of!(lk_process_queue_config, hand_over_ms),
-    offset_of!(lk_process_queue_config, outstanding_max),
-    offset_of!(lk_process_queue_config, consumers_max),
-    size_of::<lk_process_queue_config>(),
-];
+// SAFETY: as the struct's definition shows; all its fields are integers.
+unsafe impl SizedConfig for lk_process_queue_config {
+    const FIRST_SIZE: usize = size_of::<Self>();
+    const FIELD_ENDS: &[usize] = &[
+        offset_of!(Self, mode),
+        offset_of!(Self, start_offset),
+        offset_of!(Self, generation),
+        offset_of!(Self, hand_over_ms),
+        offset_of!(Self, outstanding_max),
+        offset_of!(Self, consumers_max),
+        size_of::<Self>(),
+    ];
+}
 
 /// A newer struct is read to its end to see that nothing there is set; it is never this large.
 const STRUCT_SIZE_MAX: usize = 4096;
@@ -57,16 +68,16 @@ const STRUCT_SIZE_MAX: usize = 4096;
 /// # Safety
 /// `config` is not NULL and as many bytes can be read there as its `struct_size` says, but at
 /// least those of a `uint32_t`; if that is 0, as many as the struct had in version 0.1.
-pub(crate) unsafe fn read(
-    config: *const lk_process_queue_config,
+pub(crate) unsafe fn read_sized<T: SizedConfig>(
+    config: *const T,
     err_out: *mut *mut lk_error,
-) -> Result<lk_process_queue_config, Not> {
+) -> Result<T, Not> {
     let bytes = config.cast::<u8>();
     // SAFETY: at least the size can be read.
     let told = unsafe { config.cast::<u32>().read_unaligned() } as usize;
-    let size = if told == 0 { FIRST_SIZE } else { told };
-    let known = size_of::<lk_process_queue_config>();
-    let sound = if size <= known { FIELD_ENDS.contains(&size) } else { size <= STRUCT_SIZE_MAX };
+    let size = if told == 0 { T::FIRST_SIZE } else { told };
+    let known = size_of::<T>();
+    let sound = if size <= known { T::FIELD_ENDS.contains(&size) } else { size <= STRUCT_SIZE_MAX };
     if !sound {
         let text = format!("struct_size is {told}, which no version of the struct has");
         // SAFETY: `err_out` is the caller's.
@@ -83,7 +94,7 @@ pub(crate) unsafe fn read(
             return Err(unsafe { error::refuse(err_out, LK_ERR_ABI_MISMATCH, &text) });
         }
     }
-    let mut read = lk_process_queue_config::default();
+    let mut read = T::default();
     let count = size.min(known);
     // SAFETY: `count` bytes can be read there and fit; any bits are a value of every field.
     unsafe { bytes.copy_to_nonoverlapping((&raw mut read).cast(), count) };

@@ -4,6 +4,8 @@
 //! manual C users read. Conventions:
 //!
 //! - every body runs inside `guard`: null checks, type tag, poison, `catch_unwind`;
+//! - handles with one owner share their check and their end (`object`), structs that may grow
+//!   their reading (`config`);
 //! - a call enters its role (puller, turn, consumer), does the verb, puts the role down, and only
 //!   then runs the release callback (`release`);
 //! - tokens are salted with a number of their queue (`handle`), so that a token of another queue
@@ -11,6 +13,7 @@
 
 #![allow(non_camel_case_types)]
 
+mod allocator;
 mod claim;
 mod config;
 mod consumer;
@@ -20,11 +23,16 @@ mod handle;
 #[cfg(test)]
 mod layout;
 mod message;
+mod message_queue;
+mod object;
 mod outcome;
 mod puller;
 mod queue;
 mod reads;
 mod release;
+mod route;
 mod status;
+mod strategy;
+mod text;
 mod turn;
 mod version;

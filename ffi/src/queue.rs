@@ -50,7 +50,7 @@ pub unsafe extern "C" fn lk_process_queue_new(
 ) -> lk_status {
     plain_call!([config, queue_out], {
         // SAFETY: not NULL; the caller vouches for its size, and for `err_out`.
-        let config = unsafe { config::read(config, err_out) }?;
+        let config = unsafe { config::read_sized(config, err_out) }?;
         // SAFETY: the caller vouches for `err_out`.
         let config = unsafe { config.to_core(err_out) }?;
         let queue = ProcessQueue::new(config).map_err(|refused| {

@@ -24,10 +24,13 @@ pub const LK_STOPPED: lk_status = 4;
 pub const LK_CLOSED: lk_status = 5;
 /// A limit of the configuration is reached, or an array of the caller is too small.
 pub const LK_LIMIT: lk_status = 6;
-// 7 is kept for LK_NOT_MEMBER.
+/// The client is not in the list of members.
+pub const LK_NOT_MEMBER: lk_status = 7;
 /// There was nothing in flight to commit.
 pub const LK_NOTHING: lk_status = 8;
-// The last positive number given out is 8.
+/// Several clients of the group have this id.
+pub const LK_DUPLICATE_CLIENT: lk_status = 9;
+// The last positive number given out is 9.
 
 /// A pointer that must not be NULL is.
 pub const LK_ERR_NULL_ARG: lk_status = -1;
@@ -96,7 +99,9 @@ pub extern "C" fn lk_status_name(status: lk_status) -> *const c_char {
         LK_STOPPED => c"LK_STOPPED",
         LK_CLOSED => c"LK_CLOSED",
         LK_LIMIT => c"LK_LIMIT",
+        LK_NOT_MEMBER => c"LK_NOT_MEMBER",
         LK_NOTHING => c"LK_NOTHING",
+        LK_DUPLICATE_CLIENT => c"LK_DUPLICATE_CLIENT",
         LK_ERR_NULL_ARG => c"LK_ERR_NULL_ARG",
         LK_ERR_INVALID_ARG => c"LK_ERR_INVALID_ARG",
         LK_ERR_POISONED => c"LK_ERR_POISONED",
@@ -137,15 +142,15 @@ mod tests {
                 seen.push(value.to_owned());
             }
         }
-        assert_eq!(seen.len(), 16, "{seen:?}");
+        assert_eq!(seen.len(), 18, "{seen:?}");
         seen.sort_unstable();
         seen.dedup();
-        assert_eq!(seen.len(), 16, "a number is used twice");
+        assert_eq!(seen.len(), 18, "a number is used twice");
     }
 
     #[test]
     fn any_number_has_a_name() {
-        for status in [i32::MIN, -9, 7, 9, 77, i32::MAX] {
+        for status in [i32::MIN, -9, 10, 77, i32::MAX] {
             assert_eq!(name_of(status), "LK_UNKNOWN_STATUS");
         }
     }
