@@ -107,13 +107,17 @@ demo-test: ## the demonstration in Rust and C: same totals, planted faults, bad 
 	cargo run --quiet --release --example orders -- --json | tail -n 1
 	ffi/test-demo.sh
 
-.PHONY: bench-compare bench-chart bench-guard
+.PHONY: bench-compare bench-chart bench-guard bench-allocate
 bench-compare: ## measures against the rivals, writes target/compare.json
 	cargo bench --bench compare
 
 bench-chart: ## draws src/docs/compare.svg from the last measurement
 	cargo bench --bench compare -- --chart
 
+bench-allocate: ## measures the strategies, adds rows to target/compare.json
+	cargo bench --bench allocate
+
 bench-guard: ## a quick measurement; fails if a ratio that was reached is lost
 	cargo bench --bench compare -- --quick --guard \
 	    --impl lanekeeper,lanekeeper-c,mutex-btreemap,mutex-vecdeque,spsc-ring
+	cargo bench --bench allocate -- --check

@@ -89,12 +89,15 @@ impl Results {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target").join("compare.json")
     }
 
-    /// Writes `target/compare.json`; where that is.
+    /// Writes `target/compare.json`, but for the rows of the bench of allocation; where that is.
     pub fn save(&self) -> Result<PathBuf, String> {
         let path = Self::path();
+        let known = Self::load().unwrap_or_default().lines;
+        let others = known.iter().filter(|line| line.workload.starts_with('A'));
         let lines: Vec<String> = self
             .lines
             .iter()
+            .chain(others)
             .map(|line| serde_json::to_string(line).map_err(|error| error.to_string()))
             .collect::<Result<_, _>>()?;
         let text = format!("[\n  {}\n]\n", lines.join(",\n  "));

@@ -66,9 +66,13 @@ pub unsafe extern "C" fn lk_message_queue_compare(
 ) -> lk_status {
     plain_call!([a, b, order_out], {
         // SAFETY: not NULL; the caller vouches for it and its texts.
-        let a = unsafe { (*a).name() }?;
+        let a = unsafe { &*a };
         // SAFETY: as above.
-        let b = unsafe { (*b).name() }?;
+        let a = unsafe { a.name() }?;
+        // SAFETY: as above.
+        let b = unsafe { &*b };
+        // SAFETY: as above.
+        let b = unsafe { b.name() }?;
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(order_out, a.compare_to(&b)) };
         Ok(())
@@ -91,7 +95,9 @@ pub unsafe extern "C" fn lk_message_queue_hash_code(
 ) -> lk_status {
     plain_call!([name, hash_out], {
         // SAFETY: not NULL; the caller vouches for it and its texts.
-        let name = unsafe { (*name).name() }?;
+        let name = unsafe { &*name };
+        // SAFETY: as above.
+        let name = unsafe { name.name() }?;
         // SAFETY: not NULL, and the caller vouches for it.
         unsafe { write_out(hash_out, name.hash_code()) };
         Ok(())
@@ -118,7 +124,9 @@ pub unsafe extern "C" fn lk_message_queue_to_string(
     plain_call!([name, len_out], {
         check_array(text, capacity)?;
         // SAFETY: not NULL; the caller vouches for it and its texts.
-        let name = unsafe { (*name).name() }?;
+        let name = unsafe { &*name };
+        // SAFETY: as above.
+        let name = unsafe { name.name() }?;
         let mut shown = String::new();
         write!(shown, "{name}").map_err(|_| Not(LK_ERR_INVALID_ARG))?;
         // SAFETY: not NULL, and the caller vouches for it.

@@ -242,7 +242,11 @@ impl ByRoom {
         let mut clients = of_clients.items();
         let whole_ring = prepared.ring.clone();
         let (mut own, mut unmanned) = (vec![None; clients.len()], Vec::new());
-        let mut pools = Vec::with_capacity(of_queues.names().len());
+        let room = |queue: u32| of_queues.of(queue as usize).expect("none is unknown") as usize;
+        let room_count = of_queues.names().len();
+        let keys = prepared.keys.take().map(|keys| keys.split(room_count, room));
+        let mut keys = keys.into_iter().flatten();
+        let mut pools = Vec::with_capacity(room_count);
         for (name, queues) in of_queues.names().iter().zip(of_queues.items()) {
             let clients = match of_clients.number(name) {
                 Some(room) => {
@@ -254,6 +258,7 @@ impl ByRoom {
                     Subset::All(members.len())
                 }
             };
+            prepared.keys = keys.next().map(Arc::new);
             prepared.ring = match (&clients, inner.ring()) {
                 (Subset::Some(_), Some(hashed)) => Some(ring_of(members, &clients, hashed)),
                 _ => whole_ring.clone(),

@@ -37,10 +37,6 @@ impl Subset {
         }
     }
 
-    pub(super) fn contains(&self, item: u32) -> bool {
-        self.position(item as usize).is_some()
-    }
-
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         (0..self.len()).map(|at| self.get(at))
     }
@@ -68,7 +64,7 @@ pub(super) struct Pool {
     plan: Plan,
 }
 
-/// What a strategy that needs them is given: keys of the route, ring of the clients, owners by
+/// What a strategy that needs them is given: keys of the queues, ring of the clients, owners by
 /// index of the route in the numbering of the members.
 #[derive(Default)]
 pub(super) struct Prepared {
@@ -78,7 +74,8 @@ pub(super) struct Prepared {
 }
 
 impl Pool {
-    /// `clients` is not empty. `prepared.ring` numbers the clients as `clients` does.
+    /// `clients` is not empty. `prepared` has the keys of just these queues, and its ring numbers
+    /// the clients by their place in `clients`.
     pub(super) fn new(
         strategy: &Strategy,
         route: &Route,
@@ -105,11 +102,11 @@ impl Pool {
                 Plan::Fixed(fixed::sticky(&indexes, owners, clients.len()))
             }
             Strategy::ConsistentHash(_) => {
-                let (keys, ring) = prepared.on_ring(&queues);
+                let (keys, ring) = prepared.on_ring();
                 Plan::Ring(keys, ring)
             }
             Strategy::BoundedLoad(bounded) => {
-                let (keys, ring) = prepared.on_ring(&queues);
+                let (keys, ring) = prepared.on_ring();
                 let percent = bounded.load_percent;
                 Plan::Fixed(fixed::bounded_load(&keys, &ring, clients.len(), percent))
             }
@@ -181,24 +178,17 @@ impl Pool {
 }
 
 impl Prepared {
-    fn on_ring(&self, queues: &Subset) -> (Arc<RingKeys>, Arc<Ring>) {
-        let all = self.keys.as_ref().expect("prepared with the keys");
-        let keys = match queues {
-            Subset::All(_) => Arc::clone(all),
-            Subset::Some(_) => Arc::new(all.only(|queue| queues.contains(queue))),
-        };
-        (keys, Arc::clone(self.ring.as_ref().expect("prepared with the ring")))
+    fn on_ring(&self) -> (Arc<RingKeys>, Arc<Ring>) {
+        let keys = self.keys.as_ref().expect("prepared with the keys");
+        (Arc::clone(keys), Arc::clone(self.ring.as_ref().expect("prepared with the ring")))
     }
 }
 
 /// The room in a broker name of the form `room@name`, split as Java splits: empty parts at the end
 /// do not count, and there must be exactly two.
 fn room_of(broker_name: &str) -> Option<&str> {
-    let mut parts: Vec<&str> = broker_name.split('@').collect();
-    while parts.last().is_some_and(|part| part.is_empty()) {
-        parts.pop();
-    }
-    (parts.len() == 2).then(|| parts[0])
+    let (room, name) = broker_name.trim_end_matches('@').split_once('@')?;
+    (!name.contains('@')).then_some(room)
 }
 
 #[cfg(test)]

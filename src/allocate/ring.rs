@@ -86,9 +86,13 @@ impl RingKeys {
         keys.into_iter().collect()
     }
 
-    /// Those of some queues only.
-    pub(super) fn only(&self, wanted: impl Fn(u32) -> bool) -> Self {
-        self.iter().filter(|&(_, queue)| wanted(queue)).collect()
+    /// Apart by room: `room` has a number below `count` for each queue.
+    pub(super) fn split(&self, count: usize, room: impl Fn(u32) -> usize) -> Vec<Self> {
+        let mut apart = vec![Vec::new(); count];
+        for (hash, queue) in self.iter() {
+            apart[room(queue)].push((hash, queue));
+        }
+        apart.into_iter().map(Self::from_iter).collect()
     }
 
     fn iter(&self) -> impl Iterator<Item = (i64, u32)> {

@@ -341,13 +341,16 @@ def main():
     for function in found:
         case = function.panic_case()
         print(f"static void panic_{function.name}(void)\n{{\n{case or ''}\n}}\n")
-    print("#endif\n\nint main(void)\n{")
+    # A table: called one by one, they would all be inlined, and so would their fixtures.
+    print("#endif\n\nstatic void (*const cases[])(void) = {")
     for function in found:
-        print(f"    matrix_{function.name}();")
+        print(f"    matrix_{function.name},")
     print("#ifdef LK_FAULTS")
     for function in found:
-        print(f"    panic_{function.name}();")
-    print("#endif")
+        print(f"    panic_{function.name},")
+    print("#endif\n};\n\nint main(void)\n{\n    size_t i;")
+    print("    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {")
+    print("        cases[i]();\n    }")
     print(f'    printf("matrix: {len(found)} functions\\n");')
     print('    return check_end("matrix");\n}')
 
