@@ -135,7 +135,8 @@ fn plain(route: &Route, members: &Members, client: &str) -> Vec<u32> {
 }
 
 /// A1: one share of a known allocation. A2: the members have changed, the route has not; then one
-/// share. A3: the whole group. A4: everything from two unsorted lists, then one share.
+/// share. A3: the whole group. A4: a route
+/// made of an unsorted list, then one share.
 fn measure_size(size: &Size, only_ring: bool, rows: &mut Vec<Row>) {
     let all = clients(size.clients);
     let route = Route::with_rooms(queues(size.queues), |queue| room_of(queue.broker_name()));

@@ -11,6 +11,8 @@ mod laws;
 mod lines;
 #[path = "allocate/movement.rs"]
 mod movement;
+#[path = "allocate/random.rs"]
+mod random;
 #[path = "allocate/swap.rs"]
 mod swap;
 

@@ -113,6 +113,12 @@ fn render() -> String {
             reserved,
         }
     );
+    render_allocation(&mut text);
+    text.push_str("\n#endif /* LK_TESTS_LAYOUT_H */\n");
+    text
+}
+
+fn render_allocation(text: &mut String) {
     layout!(text, lk_str { data, len });
     layout!(text, lk_message_queue { topic, broker_name, queue_id, reserved });
     layout!(text, lk_client_share { client, indexes, queue_count, status, reserved });
@@ -135,8 +141,6 @@ fn render() -> String {
             hash_user_data_free,
         }
     );
-    text.push_str("\n#endif /* LK_TESTS_LAYOUT_H */\n");
-    text
 }
 
 #[test]

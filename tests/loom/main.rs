@@ -16,6 +16,8 @@
 #[path = "../lin/kit/mod.rs"]
 mod kit;
 #[cfg(lk_loom)]
+mod models_allocate;
+#[cfg(lk_loom)]
 mod models_concurrent;
 #[cfg(lk_loom)]
 mod models_orderly;

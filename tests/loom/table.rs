@@ -1,5 +1,6 @@
 //! The models, how far each is explored, and the bugs that each must notice when they are planted.
 
+use crate::models_allocate as allocate;
 use crate::models_concurrent as concurrent;
 use crate::models_orderly as orderly;
 use crate::scene::Rest;
@@ -160,6 +161,13 @@ pub const MODELS: &[Model] = &[
     model("requeue_take_stale", concurrent::requeue_take_stale, 2, None, &[]),
     model("recycle", concurrent::recycle, 2, Some(1), &["pool_push_relaxed"]),
     model("payload_once", concurrent::payload_once, 3, Some(1), &[]),
+    model(
+        "allocator_replacements",
+        allocate::allocator_replacements,
+        3,
+        None,
+        &["allocator_blind"],
+    ),
 ];
 
 /// Mutation points that no model notices yet, and why.
