@@ -922,7 +922,7 @@ extern "C" {
  * object. The three others stay the caller's and may be freed at once.
  *
  * Threads: any.
- * Progress: blocking, if another thread makes the first use of the same route on a ring.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: yes.
  * Calls back: the ring hash.
  * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (not a live handle, or a ring of more than 2^26
@@ -940,7 +940,7 @@ lk_status lk_allocator_new(const struct lk_strategy *strategy,
  * Frees an allocator. NULL is fine. Shares that it gave stay.
  *
  * Threads: any, exclusive: nobody else may be using the handle.
- * Progress: lock-free, but for the allocator.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: never.
  * Calls back: `hash_user_data_free`, if nobody else uses the hash.
  * Errors: none.
@@ -952,7 +952,7 @@ LK_API void lk_allocator_free(struct lk_allocator *allocator);
  * any status but `LK_OK` nothing is replaced.
  *
  * Threads: any.
- * Progress: lock-free, but for the first use of a route on a ring, as in `lk_allocator_new`.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: yes.
  * Calls back: the ring hash; `hash_user_data_free` of the old one, if nobody else uses it.
  * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (as for `lk_allocator_new`), LK_ERR_PANIC.
@@ -968,7 +968,7 @@ lk_status lk_allocator_set_strategy(const struct lk_allocator *allocator,
  * status but `LK_OK` nothing is replaced.
  *
  * Threads: any.
- * Progress: lock-free, but for the first use of a route on a ring, as in `lk_allocator_new`.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: yes.
  * Calls back: the ring hash.
  * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (as for `lk_allocator_new`), LK_ERR_PANIC.
@@ -984,7 +984,7 @@ lk_status lk_allocator_set_route(const struct lk_allocator *allocator,
  * of the old or of the new allocation. With any status but `LK_OK` nothing is replaced.
  *
  * Threads: any.
- * Progress: lock-free, but for the allocator.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: yes.
  * Calls back: the ring hash.
  * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (as for `lk_allocator_new`), LK_ERR_PANIC.
@@ -1004,7 +1004,7 @@ lk_status lk_allocator_set_members(const struct lk_allocator *allocator,
  * Ownership: the shares are the caller's, to be given to `lk_shares_free`; so is an error object.
  *
  * Threads: any.
- * Progress: wait-free, but for the allocator.
+ * Progress: wait-free, but for the allocation of memory.
  * Allocates: yes.
  * Calls back: never.
  * Errors: LK_NOT_MEMBER, LK_DUPLICATE_CLIENT, LK_EMPTY (no queues, or no members),
@@ -1025,7 +1025,7 @@ lk_status lk_allocator_share(const struct lk_allocator *allocator,
  * Ownership: the shares are the caller's, to be given to `lk_shares_free`; so is an error object.
  *
  * Threads: any.
- * Progress: wait-free, but for the allocator.
+ * Progress: wait-free, but for the allocation of memory.
  * Allocates: yes.
  * Calls back: never.
  * Errors: LK_EMPTY (no queues, or no members), LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a machine
@@ -1086,7 +1086,7 @@ lk_status lk_shares_queue(const struct lk_shares *shares,
  * Frees shares. NULL is fine.
  *
  * Threads: any, exclusive: nobody else may be using the handle.
- * Progress: lock-free, but for the allocator.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: never.
  * Calls back: never.
  * Errors: none.
@@ -1352,7 +1352,7 @@ lk_status lk_message_queue_hash_code(const struct lk_message_queue *name,
  * `len_out`, also with `LK_LIMIT`, when nothing is copied because `capacity` is less.
  *
  * Threads: any.
- * Progress: lock-free, but for the allocator.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: yes.
  * Calls back: never.
  * Errors: LK_LIMIT, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a
@@ -1766,7 +1766,7 @@ lk_status lk_process_queue_expired(const struct lk_process_queue *queue,
  * The lists are copied.
  *
  * Threads: any.
- * Progress: lock-free, but for the allocator.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: yes.
  * Calls back: never.
  * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a NUL, a
@@ -1784,7 +1784,7 @@ lk_status lk_route_new(const struct lk_message_queue *queues,
  * Frees a route. NULL is fine. Allocators that use it go on.
  *
  * Threads: any, exclusive: nobody else may be using the handle.
- * Progress: lock-free, but for the allocator.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: never.
  * Calls back: never.
  * Errors: none.
@@ -1828,7 +1828,7 @@ lk_status lk_route_queue(const struct lk_route *route,
  * The lists are copied.
  *
  * Threads: any.
- * Progress: lock-free, but for the allocator.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: yes.
  * Calls back: never.
  * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a NUL, more
@@ -1846,7 +1846,7 @@ lk_status lk_members_new(const struct lk_str *clients,
  * Frees a list of members. NULL is fine. Allocators that use it go on.
  *
  * Threads: any, exclusive: nobody else may be using the handle.
- * Progress: lock-free, but for the allocator.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: never.
  * Calls back: never.
  * Errors: none.
@@ -1901,7 +1901,7 @@ LK_API const char *lk_status_name(lk_status status);
  * other case the caller keeps it.
  *
  * Threads: any.
- * Progress: lock-free, but for the allocator.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: yes.
  * Calls back: never.
  * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a value of the configuration; the error object
@@ -1917,7 +1917,7 @@ lk_status lk_strategy_new(const struct lk_strategy_config *config,
  * Frees a strategy. NULL is fine. Allocators that use it go on.
  *
  * Threads: any, exclusive: nobody else may be using the handle.
- * Progress: lock-free, but for the allocator.
+ * Progress: lock-free, but for the allocation of memory.
  * Allocates: never.
  * Calls back: `hash_user_data_free`, if nobody else uses the hash.
  * Errors: none.

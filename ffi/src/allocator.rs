@@ -128,7 +128,7 @@ impl Asked {
 /// object. The three others stay the caller's and may be freed at once.
 ///
 /// Threads: any.
-/// Progress: blocking, if another thread makes the first use of the same route on a ring.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: yes.
 /// Calls back: the ring hash.
 /// Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (not a live handle, or a ring of more than 2^26
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn lk_allocator_new(
 /// Frees an allocator. NULL is fine. Shares that it gave stay.
 ///
 /// Threads: any, exclusive: nobody else may be using the handle.
-/// Progress: lock-free, but for the allocator.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: never.
 /// Calls back: `hash_user_data_free`, if nobody else uses the hash.
 /// Errors: none.
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn lk_allocator_free(allocator: *mut lk_allocator) {
 /// any status but `LK_OK` nothing is replaced.
 ///
 /// Threads: any.
-/// Progress: lock-free, but for the first use of a route on a ring, as in `lk_allocator_new`.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: yes.
 /// Calls back: the ring hash; `hash_user_data_free` of the old one, if nobody else uses it.
 /// Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (as for `lk_allocator_new`), LK_ERR_PANIC.
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn lk_allocator_set_strategy(
 /// status but `LK_OK` nothing is replaced.
 ///
 /// Threads: any.
-/// Progress: lock-free, but for the first use of a route on a ring, as in `lk_allocator_new`.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: yes.
 /// Calls back: the ring hash.
 /// Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (as for `lk_allocator_new`), LK_ERR_PANIC.
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn lk_allocator_set_route(
 /// of the old or of the new allocation. With any status but `LK_OK` nothing is replaced.
 ///
 /// Threads: any.
-/// Progress: lock-free, but for the allocator.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: yes.
 /// Calls back: the ring hash.
 /// Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (as for `lk_allocator_new`), LK_ERR_PANIC.
@@ -272,7 +272,7 @@ unsafe fn hand_over(
 /// Ownership: the shares are the caller's, to be given to `lk_shares_free`; so is an error object.
 ///
 /// Threads: any.
-/// Progress: wait-free, but for the allocator.
+/// Progress: wait-free, but for the allocation of memory.
 /// Allocates: yes.
 /// Calls back: never.
 /// Errors: LK_NOT_MEMBER, LK_DUPLICATE_CLIENT, LK_EMPTY (no queues, or no members),
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn lk_allocator_share(
 /// Ownership: the shares are the caller's, to be given to `lk_shares_free`; so is an error object.
 ///
 /// Threads: any.
-/// Progress: wait-free, but for the allocator.
+/// Progress: wait-free, but for the allocation of memory.
 /// Allocates: yes.
 /// Calls back: never.
 /// Errors: LK_EMPTY (no queues, or no members), LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a machine
@@ -418,7 +418,7 @@ pub unsafe extern "C" fn lk_shares_queue(
 /// Frees shares. NULL is fine.
 ///
 /// Threads: any, exclusive: nobody else may be using the handle.
-/// Progress: lock-free, but for the allocator.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: never.
 /// Calls back: never.
 /// Errors: none.

@@ -108,7 +108,7 @@ pub unsafe extern "C" fn lk_message_queue_hash_code(
 /// `len_out`, also with `LK_LIMIT`, when nothing is copied because `capacity` is less.
 ///
 /// Threads: any.
-/// Progress: lock-free, but for the allocator.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: yes.
 /// Calls back: never.
 /// Errors: LK_LIMIT, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a

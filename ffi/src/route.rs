@@ -126,7 +126,7 @@ pub(crate) unsafe fn refused(err_out: *mut *mut lk_error, why: &SetupError) -> N
 /// The lists are copied.
 ///
 /// Threads: any.
-/// Progress: lock-free, but for the allocator.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: yes.
 /// Calls back: never.
 /// Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a NUL, a
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn lk_route_new(
 /// Frees a route. NULL is fine. Allocators that use it go on.
 ///
 /// Threads: any, exclusive: nobody else may be using the handle.
-/// Progress: lock-free, but for the allocator.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: never.
 /// Calls back: never.
 /// Errors: none.
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn lk_route_queue(
 /// The lists are copied.
 ///
 /// Threads: any.
-/// Progress: lock-free, but for the allocator.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: yes.
 /// Calls back: never.
 /// Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text that is not UTF-8 or holds a NUL, more
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn lk_members_new(
 /// Frees a list of members. NULL is fine. Allocators that use it go on.
 ///
 /// Threads: any, exclusive: nobody else may be using the handle.
-/// Progress: lock-free, but for the allocator.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: never.
 /// Calls back: never.
 /// Errors: none.

@@ -262,7 +262,7 @@ impl lk_strategy_config {
 /// other case the caller keeps it.
 ///
 /// Threads: any.
-/// Progress: lock-free, but for the allocator.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: yes.
 /// Calls back: never.
 /// Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a value of the configuration; the error object
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn lk_strategy_new(
 /// Frees a strategy. NULL is fine. Allocators that use it go on.
 ///
 /// Threads: any, exclusive: nobody else may be using the handle.
-/// Progress: lock-free, but for the allocator.
+/// Progress: lock-free, but for the allocation of memory.
 /// Allocates: never.
 /// Calls back: `hash_user_data_free`, if nobody else uses the hash.
 /// Errors: none.

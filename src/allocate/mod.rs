@@ -45,8 +45,8 @@
 //! # Threads and progress
 //!
 //! Everything is immutable but [`Allocator`]: reads of it are wait-free, replacing is lock-free.
-//! The first use of a route's hash keys computes them; who needs them meanwhile waits, so they are
-//! part of making an allocation and not of reading one.
+//! Nobody waits for anybody: two threads that make the first use of a route's hash keys at the same
+//! time both compute them, and one copy is kept.
 //!
 //! Sources: apache/rocketmq at commit 8fc57f1468d1, `client/src/main/java/org/apache/rocketmq/
 //! client/consumer/rebalance/` and `common/src/main/java/org/apache/rocketmq/common/

@@ -4,7 +4,8 @@ use super::ring::{RingHash, RingKeys};
 use super::rooms::Rooms;
 use super::{QUEUES_MAX, SetupError, bounded};
 use crate::message_queue::MessageQueue;
-use crate::sync::blocking::{Arc, OnceLock};
+use crate::sync::blocking::Arc;
+use crate::sync::swap::Swap;
 
 /// The queues of a topic, sorted as upstream sorts them and each once (A1). Immutable: share it
 /// between groups and threads as an `Arc`.
@@ -12,8 +13,8 @@ use crate::sync::blocking::{Arc, OnceLock};
 pub struct Route {
     queues: Arc<[MessageQueue]>,
     rooms: Option<Rooms>,
-    /// The keys by the usual hash; computed when first needed.
-    keys: OnceLock<Arc<RingKeys>>,
+    /// The keys by the usual hash, once somebody needed them.
+    keys: Swap<Option<Arc<RingKeys>>>,
 }
 
 impl Route {
@@ -26,7 +27,7 @@ impl Route {
         queues.sort_unstable();
         queues.dedup();
         bounded("queues", queues.len(), QUEUES_MAX)?;
-        Ok(Self { queues: queues.into(), rooms: None, keys: OnceLock::new() })
+        Ok(Self { queues: queues.into(), rooms: None, keys: Swap::new(Arc::new(None)) })
     }
 
     /// The same, each queue with the machine room that its broker stands in, for
@@ -71,12 +72,22 @@ impl Route {
         self.rooms.as_ref()
     }
 
-    /// The keys by `hash`: those of the usual one are kept.
+    /// The keys by `hash`. Those of the usual one are computed once and kept: who needs them while
+    /// another thread computes them does so too, rather than wait.
     pub(super) fn keys(&self, hash: &RingHash) -> Arc<RingKeys> {
         let compute = || Arc::new(RingKeys::new(&self.queues, hash));
-        match hash {
-            RingHash::Md5 => Arc::clone(self.keys.get_or_init(compute)),
-            RingHash::Custom(_) => compute(),
+        if matches!(hash, RingHash::Custom(_)) {
+            return compute();
+        }
+        let none = self.keys.load();
+        if let Some(keys) = &*none {
+            return Arc::clone(keys);
+        }
+        let keys = compute();
+        match self.keys.compare_and_swap(&none, Arc::new(Some(Arc::clone(&keys)))) {
+            Ok(()) => keys,
+            // Somebody was faster; one copy is enough.
+            Err(kept) => kept.as_ref().as_ref().map_or(keys, Arc::clone),
         }
     }
 }

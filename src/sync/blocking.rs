@@ -1,3 +1,3 @@
 //! What blocks: for the layers above the core, which no model runs.
 
-pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,11 +1,11 @@
 //! What holds for every strategy, tried for all sizes up to 64 queues and 64 clients.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lanekeeper::allocate::{
-    Allocation, BoundedLoad, ConsistentHash, Members, NoShare, Owners, RING_POINTS_MAX, Route,
-    SetupError, Strategy,
+    Allocation, BoundedLoad, ConsistentHash, Members, NoShare, Owners, RING_POINTS_MAX, RingHash,
+    Route, SetupError, Strategy,
 };
 
 use crate::{Case, allocation, cases, client, clients, members, queues, room_of_queue, route};
@@ -187,6 +187,45 @@ fn a5_sticky_knows_owners_by_name() {
     let share = allocation.share(&second).unwrap();
     assert!(share.indexes().contains(&place(1)) && share.indexes().contains(&place(2)));
     assert_eq!(share.len(), 4);
+}
+
+/// A5: queue after queue in the order of the ring, clockwise to the first client with room, by the
+/// plainest means.
+fn walked(route: &Route, members: &Members, percent: usize) -> Vec<Vec<u32>> {
+    let hash = |text: &str| RingHash::Md5.hash(text);
+    let mut points = BTreeMap::new();
+    for (number, id) in members.clients().iter().enumerate() {
+        points.extend((0..10).map(|point| (hash(&format!("{id}-{point}")), number)));
+    }
+    let most = (route.len() * percent).div_ceil(members.len() * 100);
+    let mut keys: Vec<(i64, u32)> = (0_u32..)
+        .zip(route.queues())
+        .map(|(index, queue)| (hash(&queue.to_string()), index))
+        .collect();
+    keys.sort_unstable();
+    let mut shares = vec![Vec::new(); members.len()];
+    for (key, index) in keys {
+        let clockwise = points.range(key..).chain(points.range(..key));
+        let client = clockwise.map(|(_, &client)| client).find(|&c| shares[c].len() < most);
+        shares[client.unwrap()].push(index);
+    }
+    shares.iter_mut().for_each(|share| share.sort_unstable());
+    shares
+}
+
+#[test]
+fn a5_bounded_load_is_the_walk_that_it_is_said_to_be() {
+    for (queue_count, client_count) in (1..=SIZE_MAX).flat_map(|n| [(n, 3), (n, n), (64, n)]) {
+        let (route, members) = (route(queues(queue_count)), members(clients(client_count)));
+        for percent in [100, 110, 125, 300] {
+            let bounded = BoundedLoad::new(ConsistentHash::default(), percent).unwrap();
+            let allocation = allocation(&Strategy::BoundedLoad(bounded), &route, &members);
+            let shares = allocation.shares().unwrap();
+            for (at, share) in walked(&route, &members, percent as usize).iter().enumerate() {
+                assert_eq!(shares.indexes(at).unwrap(), share);
+            }
+        }
+    }
 }
 
 /// Keys and rings are kept from one allocation to the next; the shares are those of new ones.

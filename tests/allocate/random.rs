@@ -9,6 +9,7 @@ use lanekeeper::allocate::{
 use lanekeeper::message_queue::MessageQueue;
 use proptest::prelude::{ProptestConfig, TestCaseError, any, prop, proptest};
 use proptest::strategy::Strategy as _;
+use proptest::test_runner::FileFailurePersistence;
 use proptest::{prop_assert, prop_assert_eq, prop_oneof};
 
 use crate::nearby;
@@ -77,8 +78,14 @@ fn check(allocation: &Allocation) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+fn settings() -> ProptestConfig {
+    let kept = FileFailurePersistence::Direct("tests/allocate.proptest-regressions");
+    let failure_persistence = Some(Box::new(kept) as Box<_>);
+    ProptestConfig { cases: 400, failure_persistence, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(settings())]
 
     #[test]
     fn shares_of_any_names_are_disjoint_and_cover_everything(

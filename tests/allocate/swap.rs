@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use lanekeeper::allocate::{Allocator, ConsistentHash, Strategy};
+use lanekeeper::allocate::{Allocation, Allocator, ConsistentHash, Strategy};
 
 use crate::{allocation, client, clients, members, queues, route};
 
@@ -72,4 +72,22 @@ fn a_refused_replacement_changes_nothing() {
     assert_eq!(found.strategy().name(), "AVG");
     assert!(Arc::ptr_eq(found.route(), &route) && Arc::ptr_eq(found.members(), &members));
     assert_eq!(allocator.shares().unwrap().len(), 3);
+}
+
+/// Groups that share a route share its hash keys, whoever computed them; both get the same shares.
+#[test]
+fn groups_share_the_keys_of_a_route() {
+    let ring = Strategy::ConsistentHash(ConsistentHash::default());
+    for _ in 0..50 {
+        let (route, members) = (route(queues(64)), members(clients(4)));
+        let make = || allocation(&ring, &route, &members);
+        let (one, other) = thread::scope(|scope| {
+            let other = scope.spawn(make);
+            (make(), other.join().unwrap())
+        });
+        for at in 0..4 {
+            let of = |of: &Allocation| of.share(&client(at)).unwrap().indexes().to_vec();
+            assert_eq!(of(&one), of(&other));
+        }
+    }
 }
