@@ -28,9 +28,9 @@ use std::ptr;
 
 use super::meta::{Meta, State, seq_of};
 use crate::config_consts::{HEADER_TIMES, RUN_SEGMENTS, SEGMENT_SLOTS};
+use crate::sync::PlainLoad;
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
-use crate::sync::plain_load;
 use crate::types::Incoming;
 
 const SLOTS: u64 = SEGMENT_SLOTS as u64;
@@ -264,13 +264,13 @@ impl<T> Segment<T> {
     #[inline(always)]
     pub(crate) unsafe fn lent_plain(&self, slot: usize) -> (i64, u32) {
         // SAFETY: written before the publish word, and not again while the slot is lent (caller).
-        let delta = unsafe { plain_load!(self.delta[slot]) };
+        let delta = unsafe { self.delta[slot].plain_load() };
         // SAFETY: as above.
-        let before = unsafe { plain_load!(self.bytes[slot]) };
+        let before = unsafe { self.bytes[slot].plain_load() };
         // SAFETY: as above.
-        let after = unsafe { plain_load!(self.bytes[slot + 1]) };
+        let after = unsafe { self.bytes[slot + 1].plain_load() };
         // SAFETY: as above.
-        let base = unsafe { plain_load!(self.base_offset) };
+        let base = unsafe { self.base_offset.plain_load() };
         (base + i64::from(delta), after.wrapping_sub(before))
     }
 
@@ -281,9 +281,9 @@ impl<T> Segment<T> {
     #[inline(always)]
     pub(crate) unsafe fn lent(&self, slot: usize) -> (i64, u32) {
         // SAFETY: written before the publish word, and not again while the slot is lent (caller).
-        let delta = unsafe { plain_load!(self.delta[slot]) };
+        let delta = unsafe { self.delta[slot].plain_load() };
         // SAFETY: as above.
-        let after = unsafe { plain_load!(self.bytes[slot + 1]) };
+        let after = unsafe { self.bytes[slot + 1].plain_load() };
         if delta == FAR || after == HEAVY {
             return (self.offset(slot), self.size(slot));
         }

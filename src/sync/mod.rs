@@ -70,16 +70,33 @@ pub fn fence_after_rmw() {
     atomic::fence(atomic::Ordering::SeqCst);
 }
 
-/// A plain read of an atomic: `unsafe`, as a write meanwhile would be a data race. Models read
-/// atomically.
-macro_rules! plain_load {
-    ($word:expr) => {{
-        #[cfg(not(any(lk_loom, lk_shuttle)))]
-        let value = $word.as_ptr().read();
-        #[cfg(any(lk_loom, lk_shuttle))]
-        // ORDERING: Relaxed — see above.
-        let value = $word.load($crate::sync::atomic::Ordering::Relaxed);
-        value
-    }};
+/// A plain read of an atomic, which a compiler may leave out where nobody uses it.
+pub trait PlainLoad {
+    /// What is read.
+    type Value;
+
+    /// The value; models read it atomically.
+    ///
+    /// # Safety
+    /// Nobody writes meanwhile, and the last write happened before.
+    unsafe fn plain_load(&self) -> Self::Value;
 }
-pub(crate) use plain_load;
+
+macro_rules! plain_load {
+    ($($atomic:ident: $value:ty),*) => { $(
+        impl PlainLoad for atomic::$atomic {
+            type Value = $value;
+
+            #[inline(always)]
+            unsafe fn plain_load(&self) -> $value {
+                #[cfg(not(any(lk_loom, lk_shuttle)))]
+                // SAFETY: valid as long as the atomic, and not written meanwhile (caller).
+                return unsafe { self.as_ptr().read() };
+                #[cfg(any(lk_loom, lk_shuttle))]
+                // ORDERING: Relaxed — see above.
+                return self.load(atomic::Ordering::Relaxed);
+            }
+        }
+    )* };
+}
+plain_load!(AtomicU16: u16, AtomicU32: u32, AtomicI64: i64);
