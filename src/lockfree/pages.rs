@@ -1,0 +1,180 @@
+//! An array that grows and never moves, and a value made when first asked for.
+//!
+//! ```text
+//! pages:  page 0       page 1           page 2
+//!         [FIRST]      [2 FIRST]        [4 FIRST] ...    made when an index in them is asked for
+//! ```
+//!
+//! An element lives as long as the array, so a reference to it needs no guard. Two threads that
+//! make the same page both allocate; the exchange decides, and the loser frees its own
+//! (linearization point). Progress: reading wait-free, growing lock-free but for the allocator.
+//! Memory: at most twice what the highest index needs.
+
+use std::ptr;
+
+use crate::config_consts::{PAGE_FIRST, PAGES_MAX};
+use crate::sync::atomic::{AtomicPtr, Ordering};
+
+/// See the module.
+pub(crate) struct Pages<T> {
+    pages: [AtomicPtr<T>; PAGES_MAX],
+}
+
+/// The page of an index, and the place in it.
+#[inline(always)]
+fn place(index: usize) -> (usize, usize) {
+    let shifted = index + PAGE_FIRST;
+    let page = (shifted.ilog2() - PAGE_FIRST.ilog2()) as usize;
+    (page, shifted - (PAGE_FIRST << page))
+}
+
+impl<T: Default> Pages<T> {
+    pub(crate) fn new() -> Self {
+        Self { pages: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
+    }
+
+    /// The element, if its page was made.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<&T> {
+        let (page, offset) = place(index);
+        // ORDERING: Acquire — pairs with the Release of `make`: the elements are seen as made.
+        let start = self.pages.get(page)?.load(Ordering::Acquire);
+        if start.is_null() {
+            return None;
+        }
+        // SAFETY: a page holds `PAGE_FIRST << page` elements, and `place` answers less than that.
+        let element = unsafe { start.add(offset) };
+        // SAFETY: made before it was published (`make`), and freed only with the array.
+        Some(unsafe { &*element })
+    }
+
+    /// The element; `None` beyond the last page.
+    pub(crate) fn get_or_make(&self, index: usize) -> Option<&T> {
+        let (page, _) = place(index);
+        match self.get(index) {
+            Some(element) => Some(element),
+            None => {
+                Self::make(self.pages.get(page)?, PAGE_FIRST << page);
+                self.get(index)
+            }
+        }
+    }
+
+    #[cold]
+    fn make(page: &AtomicPtr<T>, count: usize) {
+        let elements: Box<[T]> = (0..count).map(|_| T::default()).collect();
+        let made = Box::into_raw(elements).cast::<T>();
+        // ORDERING: Release — the elements are made before they are found. Relaxed on failure: the
+        // pointer is not used. Model: intern_intern
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        if page.compare_exchange(ptr::null_mut(), made, success, failure).is_err() {
+            // SAFETY: came from `into_raw` above with this length, and was not published.
+            drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(made, count)) });
+        }
+    }
+
+    /// Every element of the pages made so far, ascending: a weak look.
+    pub(crate) fn each(&self, mut look: impl FnMut(usize, &T)) {
+        for page in 0..PAGES_MAX {
+            let first = (PAGE_FIRST << page) - PAGE_FIRST;
+            if self.get(first).is_none() {
+                continue;
+            }
+            for index in first..first + (PAGE_FIRST << page) {
+                if let Some(element) = self.get(index) {
+                    look(index, element);
+                }
+            }
+        }
+    }
+}
+
+impl<T> Drop for Pages<T> {
+    fn drop(&mut self) {
+        for (page, start) in self.pages.iter_mut().enumerate() {
+            let start = *start.get_mut();
+            if !start.is_null() {
+                let elements = ptr::slice_from_raw_parts_mut(start, PAGE_FIRST << page);
+                // SAFETY: came from `into_raw` in `make` with this length; the borrow is exclusive.
+                drop(unsafe { Box::from_raw(elements) });
+            }
+        }
+    }
+}
+
+/// A value made when it is first asked for.
+pub(crate) struct Lazy<T> {
+    value: AtomicPtr<T>,
+}
+
+impl<T> Default for Lazy<T> {
+    fn default() -> Self {
+        Self { value: AtomicPtr::new(ptr::null_mut()) }
+    }
+}
+
+impl<T> Lazy<T> {
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&T> {
+        // ORDERING: Acquire — pairs with the Release of `get_or_make`: the value is seen as made.
+        let value = self.value.load(Ordering::Acquire);
+        // SAFETY: null, or made before it was published and freed only with `self`.
+        unsafe { value.as_ref() }
+    }
+
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+        if let Some(value) = self.get() {
+            return value;
+        }
+        let made = Box::into_raw(Box::new(make()));
+        // ORDERING: Release — the value is made before it is found; Acquire on failure, since the
+        // other's value is used. Model: acquire_acquire_free
+        let (success, failure) = (Ordering::Release, Ordering::Acquire);
+        match self.value.compare_exchange(ptr::null_mut(), made, success, failure) {
+            // SAFETY: just made, and freed only with `self`.
+            Ok(_) => unsafe { &*made },
+            Err(other) => {
+                // SAFETY: came from `into_raw` above and was not published.
+                drop(unsafe { Box::from_raw(made) });
+                // SAFETY: not null, as the exchange failed, and freed only with `self`.
+                unsafe { &*other }
+            }
+        }
+    }
+}
+
+impl<T> Drop for Lazy<T> {
+    fn drop(&mut self) {
+        let value = *self.value.get_mut();
+        if !value.is_null() {
+            // SAFETY: came from `into_raw` in `get_or_make`; the borrow is exclusive.
+            drop(unsafe { Box::from_raw(value) });
+        }
+    }
+}
+
+#[cfg(all(test, not(any(lk_loom, lk_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indexes_have_places_of_their_own_and_pages_are_made_on_demand() {
+        let array: Pages<u64> = Pages::new();
+        assert!(array.get(0).is_none());
+        let mut addresses = std::collections::BTreeSet::new();
+        for index in 0..1000 {
+            let element: *const u64 = array.get_or_make(index).unwrap();
+            assert!(addresses.insert(element as usize), "{index}");
+            assert!(ptr::eq(element, array.get(index).unwrap()));
+        }
+        let mut seen = 0;
+        array.each(|index, _| {
+            assert_eq!(index, seen);
+            seen += 1;
+        });
+        assert!(seen >= 1000);
+        let last = (PAGE_FIRST << PAGES_MAX) - PAGE_FIRST;
+        assert!(last > u32::MAX as usize);
+        assert!(array.get(last).is_none() && array.get_or_make(last).is_none());
+    }
+}
