@@ -107,6 +107,11 @@ pub struct Rest {
 }
 
 impl Rest {
+    /// Of a model without a queue.
+    pub fn nothing() -> Self {
+        Self { queue: Weak::new(), ledger: Ledger::new() }
+    }
+
     pub fn check(self) {
         assert!(self.queue.upgrade().is_none(), "the queue is still referred to");
         self.ledger.check_settled();
