@@ -28,6 +28,3 @@ pub(crate) const PAGE_FIRST: usize = if cfg!(lk_loom) {
 
 /// Most pages of a growing array: more elements than 32 bits can number, but in models.
 pub(crate) const PAGES_MAX: usize = if cfg!(lk_loom) { 2 } else { 27 };
-
-/// Leases that lie together, for 32 neighbouring queue ids.
-pub(crate) const LEASE_BLOCK: usize = if cfg!(lk_loom) { 1 } else { 32 };

@@ -96,6 +96,7 @@ pub struct LockToken {
 #[must_use]
 pub struct Turn<'t, K: Ord + Clone + Send + Sync + 'static> {
     table: &'t QueueLockTable<K>,
+    cell: &'t TurnCell,
     token: LockToken,
 }
 
@@ -154,7 +155,7 @@ impl<K: Ord + Clone + Send + Sync + 'static> QueueLockTable<K> {
         match cell.begin(lock.id().to_bits()) {
             Ok(begun) => {
                 let token = LockToken { lock, number: begun.number, generation: begun.generation };
-                Ok(Turn { table: self, token })
+                Ok(Turn { table: self, cell, token })
             }
             Err(Refusal::Closed) => Err(self.not_open(queue)),
             Err(refusal) => Err(refusal),
@@ -194,9 +195,14 @@ impl<K: Ord + Clone + Send + Sync + 'static> QueueLockTable<K> {
     pub fn end(&self, token: LockToken) -> Result<TurnEnd, Refusal> {
         let lock = token.lock;
         let cell = self.cells(lock).get(lock.id().slot()).ok_or(Refusal::Stale)?;
+        self.end_in(cell, token)
+    }
+
+    #[inline]
+    fn end_in(&self, cell: &TurnCell, token: LockToken) -> Result<TurnEnd, Refusal> {
         let Released { noted, closed } = cell.end(token.number)?;
         if closed {
-            self.reclaim(lock);
+            self.reclaim(token.lock);
             return Ok(TurnEnd::HandOver);
         }
         Ok(if noted { TurnEnd::RunAgain } else { TurnEnd::Nothing })
@@ -251,7 +257,7 @@ impl<'t, K: Ord + Clone + Send + Sync + 'static> Turn<'t, K> {
     pub fn end(self) -> TurnEnd {
         let turn = std::mem::ManuallyDrop::new(self);
         // The type keeps others from ending it, so it is not stale.
-        turn.table.end(turn.token).unwrap_or(TurnEnd::Nothing)
+        turn.table.end_in(turn.cell, turn.token).unwrap_or(TurnEnd::Nothing)
     }
 
     /// Puts it down without ending it, for hosts that hold tokens.
@@ -262,6 +268,6 @@ impl<'t, K: Ord + Clone + Send + Sync + 'static> Turn<'t, K> {
 
 impl<K: Ord + Clone + Send + Sync + 'static> Drop for Turn<'_, K> {
     fn drop(&mut self) {
-        let _ = self.table.end(self.token);
+        let _ = self.table.end_in(self.cell, self.token);
     }
 }

@@ -32,4 +32,4 @@ mod client;
 mod table;
 
 pub use client::{Answer, LeaseClient, Request, RequestId, Told};
-pub use table::{Holder, Lease, LeaseRefusal, LeaseTable};
+pub use table::{Holder, Lease, LeaseRefusal, LeaseTable, Member};

@@ -2,46 +2,14 @@
 
 use std::fmt;
 
-use crate::config_consts::LEASE_BLOCK;
 use crate::intern::{Id, Interner};
 use crate::lockfree::lease_cell::{Ask, Found, Holding, LeaseCell, OWNERS_MAX, Seen, fits};
-use crate::lockfree::pages::{Lazy, Pages};
+use crate::lockfree::pages::Pages;
 use crate::sync::{Arc, mutated};
 use crate::types::Refusal;
 
-/// The leases of neighbouring queue ids in one group.
-type Block = [LeaseCell; LEASE_BLOCK];
-
 /// The leases of one group, by queue id. Used by one group after another.
-struct Group {
-    blocks: Pages<Lazy<Block>>,
-}
-
-impl Default for Group {
-    fn default() -> Self {
-        Self { blocks: Pages::new() }
-    }
-}
-
-impl Group {
-    #[inline]
-    fn cell(&self, queue: Id) -> Option<&LeaseCell> {
-        let slot = queue.slot();
-        self.blocks.get(slot / LEASE_BLOCK)?.get()?.get(slot % LEASE_BLOCK)
-    }
-
-    fn cell_or_make(&self, queue: Id) -> Option<&LeaseCell> {
-        let slot = queue.slot();
-        let block = self.blocks.get_or_make(slot / LEASE_BLOCK)?;
-        block.get_or_make(|| std::array::from_fn(|_| LeaseCell::default())).get(slot % LEASE_BLOCK)
-    }
-
-    fn each(&self, mut look: impl FnMut(&LeaseCell)) {
-        self.blocks.each(|_, block| {
-            block.get().into_iter().flatten().for_each(&mut look);
-        });
-    }
-}
+type Group = Pages<LeaseCell>;
 
 /// At most one client for each (group, queue), for one validity period at a time: the counterpart
 /// of `broker/.../client/rebalance/RebalanceLockManager.java` of apache/rocketmq at commit
@@ -59,8 +27,9 @@ impl Group {
 /// - A lease held has counted references to its group, queue and client, so their ids stay good.
 ///
 /// Threads: any, all at once. Progress: lock-free; a renewal is one exchange. Allocates: for new
-/// names, and when a group has leases on more queues than ever before. Memory: 32 bytes a lease in
-/// blocks of 32 queue ids, for as many groups as were in use at once.
+/// names, and when a group has leases on more queues than ever before. Memory: 32 bytes for each
+/// queue id up to the highest a group has leases of, of which the system provides the parts that
+/// were touched, for as many groups as were in use at once.
 pub struct LeaseTable<Q> {
     queues: Arc<Interner<Q>>,
     names: Interner<String>,
@@ -113,6 +82,16 @@ impl fmt::Display for LeaseRefusal {
     }
 }
 impl std::error::Error for LeaseRefusal {}
+
+/// One client in one group, both pinned: what it renews costs one look at the lease and one
+/// exchange. Dropping it unpins them; the leases stay.
+pub struct Member<'t, Q: Ord + Clone + Send + Sync + 'static> {
+    table: &'t LeaseTable<Q>,
+    group: Id,
+    client: Id,
+    owner: u16,
+    leases: &'t Group,
+}
 
 /// Who has a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -198,7 +177,8 @@ impl<Q: Ord + Clone + Send + Sync + 'static> LeaseTable<Q> {
         let ask = Ask { queue: queue.to_bits(), owner, now_ms };
         if self.names.is_live(group)
             && self.clients.is_live(client)
-            && let Some(cell) = self.groups.get(group.slot()).and_then(|group| group.cell(queue))
+            && let Some(cell) =
+                self.groups.get(group.slot()).and_then(|group| group.get(queue.slot()))
         {
             match cell.ask(&ask) {
                 Found::Renewed { token } => return Ok(self.lease(token, true)),
@@ -212,6 +192,24 @@ impl<Q: Ord + Clone + Send + Sync + 'static> LeaseTable<Q> {
 
     fn lease(&self, token: u64, renewed: bool) -> Lease {
         Lease { token: token + self.token_first, renewed }
+    }
+
+    /// Pins a group and a client, for a host that serves many requests of the client.
+    pub fn member(&self, group: Id, client: Id) -> Result<Member<'_, Q>, LeaseRefusal> {
+        let owner = owner_number(client).ok_or(LeaseRefusal::Stale)?;
+        self.names.add_reference(group)?;
+        let pinned = self.clients.add_reference(client).map_err(LeaseRefusal::from);
+        let leases = self.groups.get_or_make(group.slot()).ok_or(LeaseRefusal::Limit);
+        match (pinned, leases) {
+            (Ok(()), Ok(leases)) => Ok(Member { table: self, group, client, owner, leases }),
+            (pinned, leases) => {
+                let _ = self.names.release(group);
+                if pinned.is_ok() {
+                    let _ = self.clients.release(client);
+                }
+                Err(pinned.err().or(leases.err()).unwrap_or(LeaseRefusal::Stale))
+            }
+        }
     }
 
     /// Pins the ids, then takes.
@@ -238,7 +236,8 @@ impl<Q: Ord + Clone + Send + Sync + 'static> LeaseTable<Q> {
     /// was not renewed.
     fn take_pinned(&self, group: Id, queue: Id, ask: &Ask) -> Result<Lease, LeaseRefusal> {
         let place = self.groups.get_or_make(group.slot());
-        let cell = place.and_then(|group| group.cell_or_make(queue)).ok_or(LeaseRefusal::Limit)?;
+        let cell =
+            place.and_then(|group| group.get_or_make(queue.slot())).ok_or(LeaseRefusal::Limit)?;
         loop {
             let seen = match cell.ask(ask) {
                 Found::Renewed { token } => return Ok(self.lease(token, true)),
@@ -298,7 +297,7 @@ impl<Q: Ord + Clone + Send + Sync + 'static> LeaseTable<Q> {
         if !self.names.is_live(group) || !self.clients.is_live(client) {
             return Err(LeaseRefusal::Stale);
         }
-        let cell = self.groups.get(group.slot()).and_then(|group| group.cell(queue));
+        let cell = self.groups.get(group.slot()).and_then(|group| group.get(queue.slot()));
         let released = cell.and_then(|cell| cell.release(queue.to_bits(), owner)).is_some();
         if released {
             self.unpin(group, queue, owner);
@@ -340,7 +339,7 @@ impl<Q: Ord + Clone + Send + Sync + 'static> LeaseTable<Q> {
     pub fn sweep(&self, now_ms: i64) -> usize {
         let mut freed = 0;
         self.groups.each(|slot, cells| {
-            cells.each(|cell| {
+            cells.each(|_, cell| {
                 let Some(holding) = cell.sweep(now_ms) else { return };
                 // The reference that was the lease's is ours now, so the slot has its group still.
                 if let Some(group) = self.names.id_in(slot) {
@@ -357,7 +356,7 @@ impl<Q: Ord + Clone + Send + Sync + 'static> LeaseTable<Q> {
         if !self.names.is_live(group) {
             return None;
         }
-        let holding = self.groups.get(group.slot())?.cell(queue)?.holding()?;
+        let holding = self.groups.get(group.slot())?.get(queue.slot())?.holding()?;
         self.shown(&holding).filter(|holder| holder.queue == queue)
     }
 
@@ -375,7 +374,7 @@ impl<Q: Ord + Clone + Send + Sync + 'static> LeaseTable<Q> {
             return Err(LeaseRefusal::Stale);
         }
         if let Some(group) = self.groups.get(group.slot()) {
-            group.each(|cell| {
+            group.each(|_, cell| {
                 if let Some(holding) = cell.holding() {
                     look(&holding);
                 }
@@ -392,5 +391,32 @@ impl<Q: Ord + Clone + Send + Sync + 'static> LeaseTable<Q> {
             last_ms: holding.last_ms,
             token: holding.token + self.token_first,
         })
+    }
+}
+
+impl<Q: Ord + Clone + Send + Sync + 'static> Member<'_, Q> {
+    /// As [`LeaseTable::acquire`].
+    #[inline]
+    pub fn acquire(&self, queue: Id, now_ms: i64) -> Result<Lease, LeaseRefusal> {
+        let ask = Ask { queue: queue.to_bits(), owner: self.owner, now_ms };
+        if let Some(cell) = self.leases.get(queue.slot())
+            && fits(now_ms)
+            && let Found::Renewed { token } = cell.ask(&ask)
+        {
+            return Ok(self.table.lease(token, true));
+        }
+        self.table.acquire(self.group, queue, self.client, now_ms)
+    }
+
+    /// As [`LeaseTable::release`].
+    pub fn release(&self, queue: Id) -> Result<bool, LeaseRefusal> {
+        self.table.release(self.group, queue, self.client)
+    }
+}
+
+impl<Q: Ord + Clone + Send + Sync + 'static> Drop for Member<'_, Q> {
+    fn drop(&mut self) {
+        let _ = self.table.clients.release(self.client);
+        let _ = self.table.names.release(self.group);
     }
 }

@@ -28,7 +28,7 @@
 use std::fmt;
 
 use super::key_index::KeyIndex;
-use super::pages::Pages;
+use super::pages::{Blank, Pages};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{mutated, ordering};
@@ -83,11 +83,14 @@ struct Slot<K> {
     state: AtomicU64,
     /// The next free slot + 1, while this one is free.
     next: AtomicU64,
-    key: UnsafeCell<Option<K>>,
+    /// Boxed, so that zero is none of them.
+    key: UnsafeCell<Option<Box<K>>>,
 }
 
-impl<K> Default for Slot<K> {
-    fn default() -> Self {
+// SAFETY: numbers, and no box.
+unsafe impl<K> Blank for Slot<K> {
+    const IS_ZERO: bool = true;
+    fn blank() -> Self {
         Self { state: AtomicU64::new(0), next: AtomicU64::new(0), key: UnsafeCell::new(None) }
     }
 }
@@ -227,7 +230,7 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
         let key = slot.key.with(|key| {
             // SAFETY: a reference is held, so the key is there and nobody writes it: `allot` wrote
             // it before the first, `retire` takes it after the last.
-            unsafe { (*key).clone() }
+            unsafe { (*key).as_deref().cloned() }
         });
         self.release(id)?;
         key.ok_or(Refusal::Stale)
@@ -255,6 +258,7 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
     fn allot(&self, key: K) -> Result<Id, Refusal> {
         let index = self.pop().or_else(|| self.fresh_slot()).ok_or(Refusal::Limit)?;
         let slot = self.slots.get_or_make(index as usize).ok_or(Refusal::Limit)?;
+        let key = Box::new(key);
         slot.key.with_mut(|place| {
             // SAFETY: the slot is free and taken off the stack by this thread: nobody reads it.
             unsafe { *place = Some(key) }

@@ -36,6 +36,7 @@
 //! acquire_acquire_expired, renew_takeover, release_acquire, sweep_reacquire, batch_batch,
 //! owner_reuse.
 
+use super::pages::Blank;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{mutated, ordering};
 
@@ -93,8 +94,10 @@ pub(crate) struct LeaseCell {
     queue: AtomicU64,
 }
 
-impl Default for LeaseCell {
-    fn default() -> Self {
+// SAFETY: numbers.
+unsafe impl Blank for LeaseCell {
+    const IS_ZERO: bool = true;
+    fn blank() -> Self {
         Self { word: AtomicU64::new(0), token: AtomicU64::new(0), queue: AtomicU64::new(0) }
     }
 }
@@ -319,7 +322,7 @@ mod tests {
 
     #[test]
     fn tokens_count_on_over_every_wrap_of_their_low_bits() {
-        let cell = LeaseCell::default();
+        let cell = LeaseCell::blank();
         let ask = |owner, now_ms| Ask { queue: 7, owner, now_ms };
         let mut last = 0;
         for round in 0..200_u16 {
@@ -337,7 +340,7 @@ mod tests {
 
     #[test]
     fn tokens_not_raised_yet_are_told_right_and_a_thirty_second_taker_is_refused() {
-        let cell = LeaseCell::default();
+        let cell = LeaseCell::blank();
         let ask = |round: i64| {
             let owner = 1 + (round & 1) as u16;
             Ask { queue: 7, owner, now_ms: round * 60_001 }

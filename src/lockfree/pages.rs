@@ -1,4 +1,4 @@
-//! An array that grows and never moves, and a value made when first asked for.
+//! An array that grows and never moves.
 //!
 //! ```text
 //! pages:  page 0       page 1           page 2
@@ -8,7 +8,8 @@
 //! An element lives as long as the array, so a reference to it needs no guard. Two threads that
 //! make the same page both allocate; the exchange decides, and the loser frees its own
 //! (linearization point). Progress: reading wait-free, growing lock-free but for the allocator.
-//! Memory: at most twice what the highest index needs.
+//! Memory: at most twice what the highest index needs. Where elements begin as zeros, the
+//! system provides memory for those parts of a large page only that were touched.
 
 use std::ptr;
 
@@ -28,7 +29,35 @@ fn place(index: usize) -> (usize, usize) {
     (page, shifted - (PAGE_FIRST << page))
 }
 
-impl<T: Default> Pages<T> {
+/// What an element begins as.
+///
+/// # Safety
+/// If `IS_ZERO`, all zero bytes are a valid value, the same as `blank()`.
+pub(crate) unsafe trait Blank: Sized {
+    const IS_ZERO: bool;
+    fn blank() -> Self;
+}
+
+// SAFETY: a number.
+#[cfg(test)]
+unsafe impl Blank for u64 {
+    const IS_ZERO: bool = true;
+    fn blank() -> Self {
+        0
+    }
+}
+
+fn blanks<T: Blank>(count: usize) -> Box<[T]> {
+    #[cfg(not(any(lk_loom, lk_shuttle)))]
+    if T::IS_ZERO {
+        let zeros = Box::new_zeroed_slice(count);
+        // SAFETY: zeros are values of T, as it promises.
+        return unsafe { zeros.assume_init() };
+    }
+    (0..count).map(|_| T::blank()).collect()
+}
+
+impl<T: Blank> Pages<T> {
     pub(crate) fn new() -> Self {
         Self { pages: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
     }
@@ -62,8 +91,7 @@ impl<T: Default> Pages<T> {
 
     #[cold]
     fn make(page: &AtomicPtr<T>, count: usize) {
-        let elements: Box<[T]> = (0..count).map(|_| T::default()).collect();
-        let made = Box::into_raw(elements).cast::<T>();
+        let made = Box::into_raw(blanks::<T>(count)).cast::<T>();
         // ORDERING: Release — the elements are made before they are found. Relaxed on failure: the
         // pointer is not used. Model: intern_intern
         let (success, failure) = (Ordering::Release, Ordering::Relaxed);
@@ -89,6 +117,14 @@ impl<T: Default> Pages<T> {
     }
 }
 
+// SAFETY: no page was made.
+unsafe impl<T: Blank> Blank for Pages<T> {
+    const IS_ZERO: bool = true;
+    fn blank() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Drop for Pages<T> {
     fn drop(&mut self) {
         for (page, start) in self.pages.iter_mut().enumerate() {
@@ -98,57 +134,6 @@ impl<T> Drop for Pages<T> {
                 // SAFETY: came from `into_raw` in `make` with this length; the borrow is exclusive.
                 drop(unsafe { Box::from_raw(elements) });
             }
-        }
-    }
-}
-
-/// A value made when it is first asked for.
-pub(crate) struct Lazy<T> {
-    value: AtomicPtr<T>,
-}
-
-impl<T> Default for Lazy<T> {
-    fn default() -> Self {
-        Self { value: AtomicPtr::new(ptr::null_mut()) }
-    }
-}
-
-impl<T> Lazy<T> {
-    #[inline]
-    pub(crate) fn get(&self) -> Option<&T> {
-        // ORDERING: Acquire — pairs with the Release of `get_or_make`: the value is seen as made.
-        let value = self.value.load(Ordering::Acquire);
-        // SAFETY: null, or made before it was published and freed only with `self`.
-        unsafe { value.as_ref() }
-    }
-
-    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
-        if let Some(value) = self.get() {
-            return value;
-        }
-        let made = Box::into_raw(Box::new(make()));
-        // ORDERING: Release — the value is made before it is found; Acquire on failure, since the
-        // other's value is used. Model: acquire_acquire_free
-        let (success, failure) = (Ordering::Release, Ordering::Acquire);
-        match self.value.compare_exchange(ptr::null_mut(), made, success, failure) {
-            // SAFETY: just made, and freed only with `self`.
-            Ok(_) => unsafe { &*made },
-            Err(other) => {
-                // SAFETY: came from `into_raw` above and was not published.
-                drop(unsafe { Box::from_raw(made) });
-                // SAFETY: not null, as the exchange failed, and freed only with `self`.
-                unsafe { &*other }
-            }
-        }
-    }
-}
-
-impl<T> Drop for Lazy<T> {
-    fn drop(&mut self) {
-        let value = *self.value.get_mut();
-        if !value.is_null() {
-            // SAFETY: came from `into_raw` in `get_or_make`; the borrow is exclusive.
-            drop(unsafe { Box::from_raw(value) });
         }
     }
 }

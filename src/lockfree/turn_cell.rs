@@ -19,6 +19,7 @@
 //! Models: begin_begin_end, end_close, table_begin_begin_end, table_close_end,
 //! table_reclaim_begin.
 
+use super::pages::Blank;
 use super::turnstile::{CLOSED, HELD, NOTED, NUMBER_SHIFT, Released};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{mutated, ordering};
@@ -36,8 +37,10 @@ pub(crate) struct TurnCell {
     generation: AtomicU64,
 }
 
-impl Default for TurnCell {
-    fn default() -> Self {
+// SAFETY: not zero.
+unsafe impl Blank for TurnCell {
+    const IS_ZERO: bool = false;
+    fn blank() -> Self {
         Self {
             word: AtomicU64::new(CLOSED),
             owner: AtomicU64::new(0),

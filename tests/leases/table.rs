@@ -23,6 +23,31 @@ fn l1_a_lease_is_given_if_free_own_or_older_than_60_s() {
 }
 
 #[test]
+fn l1_a_member_acquires_and_releases_as_its_client_and_pins_both_ids() {
+    let Broker { table, group, queues, clients: [a, b, _] } = Broker::new();
+    let member = table.member(group, a).unwrap();
+    assert_eq!(member.acquire(queues[0], 0), Ok(Lease { token: 1, renewed: false }));
+    assert_eq!(member.acquire(queues[0], 60_000), Ok(Lease { token: 1, renewed: true }));
+    assert_eq!(table.acquire(group, queues[0], b, 60_001), Err(LeaseRefusal::Held));
+    let too_late = 1 << 42;
+    let refused = Err(LeaseRefusal::Time { now_ms: too_late });
+    assert_eq!(member.acquire(queues[0], too_late), refused);
+    table.acquire(group, queues[1], b, 0).unwrap();
+    assert_eq!(member.acquire(queues[1], 60_000), Err(LeaseRefusal::Held));
+    assert_eq!(member.release(queues[1]), Ok(false));
+    assert_eq!(member.acquire(queues[1], 60_001).unwrap().token, 2);
+    assert_eq!(member.acquire(Id::from_bits(3 << 32), 0), Err(LeaseRefusal::Stale));
+    assert_eq!((member.release(queues[0]), member.release(queues[1])), (Ok(true), Ok(true)));
+    table.release_client(a).unwrap();
+    table.release_group(group).unwrap();
+    assert_eq!(table.client_name(a).as_deref(), Ok("a"), "pinned");
+    drop(member);
+    assert_eq!(table.client_name(a), Err(LeaseRefusal::Stale));
+    assert_eq!(table.release(group, queues[1], b), Err(LeaseRefusal::Stale), "the group, too");
+    assert!(table.member(group, b).is_err() && table.member(group, a).is_err());
+}
+
+#[test]
 fn l2_of_many_threads_one_is_told_yours_for_each_period() {
     const THREADS: usize = 3;
     const PERIODS: i64 = 2_000;
