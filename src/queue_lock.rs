@@ -91,6 +91,29 @@ pub struct LockToken {
     generation: u64,
 }
 
+impl LockToken {
+    /// Queue, shard (0 for the whole queue), number and generation, for hosts that keep numbers.
+    #[must_use]
+    pub fn to_parts(self) -> [u64; 4] {
+        let (queue, shard) = match self.lock {
+            Lock::Whole(queue) => (queue, 0),
+            Lock::Shard { queue, shard } => (queue, shard.to_bits()),
+        };
+        [queue.to_bits(), shard, self.number, self.generation]
+    }
+
+    /// From [`to_parts`](Self::to_parts) of the same table.
+    #[must_use]
+    pub fn from_parts([queue, shard, number, generation]: [u64; 4]) -> Self {
+        let queue = Id::from_bits(queue);
+        let lock = match shard {
+            0 => Lock::Whole(queue),
+            shard => Lock::Shard { queue, shard: Id::from_bits(shard) },
+        };
+        Self { lock, number, generation }
+    }
+}
+
 /// A running turn of one queue, or of one shard of it. Dropping it ends it, but loses the answer;
 /// so a listener that panics or returns early leaves nothing locked.
 #[must_use]
@@ -195,6 +218,9 @@ impl<K: Ord + Clone + Send + Sync + 'static> QueueLockTable<K> {
     pub fn end(&self, token: LockToken) -> Result<TurnEnd, Refusal> {
         let lock = token.lock;
         let cell = self.cells(lock).get(lock.id().slot()).ok_or(Refusal::Stale)?;
+        if !cell.is_of(lock.id().to_bits()) {
+            return Err(Refusal::Stale);
+        }
         self.end_in(cell, token)
     }
 
@@ -231,6 +257,8 @@ impl<K: Ord + Clone + Send + Sync + 'static> QueueLockTable<K> {
         let queue = match lock {
             Lock::Whole(queue) => queue,
             Lock::Shard { queue, shard } => {
+                // The shard knows better than a token that came from outside.
+                let queue = self.shards.key(shard).map_or(queue, |(queue, _)| queue);
                 let _ = self.shards.release(shard);
                 queue
             }

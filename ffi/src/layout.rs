@@ -8,10 +8,13 @@ use std::{env, fs};
 use crate::claim::lk_claim;
 use crate::config::lk_process_queue_config;
 use crate::consumer::lk_consumer;
+use crate::grants::{lk_grant_answer, lk_grant_request, lk_grant_told};
+use crate::leases::lk_lease_holder;
 use crate::message::{lk_delivery, lk_message, lk_target};
 use crate::outcome::{lk_complete_result, lk_requeue_result};
 use crate::puller::{lk_advance_result, lk_put_result};
 use crate::queue::lk_close_result;
+use crate::queue_locks::lk_queue_turn;
 use crate::reads::{lk_expired, lk_snapshot};
 use crate::turn::{lk_commit_result, lk_turn};
 
@@ -109,6 +112,11 @@ fn render() -> String {
             reserved,
         }
     );
+    layout!(text, lk_queue_turn { queue, shard, token, generation });
+    layout!(text, lk_lease_holder { queue, client, last_ms, token });
+    layout!(text, lk_grant_request { request, broker });
+    layout!(text, lk_grant_answer { queue, token });
+    layout!(text, lk_grant_told { queue, generation, what, reserved });
     text.push_str("\n#endif /* LK_TESTS_LAYOUT_H */\n");
     text
 }

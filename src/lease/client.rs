@@ -20,11 +20,11 @@ pub struct RequestId(pub u64);
 
 /// A request to be sent now: one for each broker, with all its queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request<Q> {
+pub struct Request<Q, B> {
     /// To be named with the answer.
     pub id: RequestId,
-    /// Name of the broker.
-    pub broker: String,
+    /// Whom to send it to.
+    pub broker: B,
     /// The queues to lock, ascending.
     pub queues: Vec<Q>,
 }
@@ -85,8 +85,8 @@ struct Grant {
 }
 
 #[derive(Debug)]
-struct Entry {
-    broker: String,
+struct Entry<B> {
+    broker: B,
     generation: u64,
     /// The last grant, whether it stands or not.
     last: Option<Grant>,
@@ -99,7 +99,7 @@ struct Entry {
     refresh_until_ms: Option<i64>,
 }
 
-impl Entry {
+impl<B> Entry<B> {
     fn is_valid(&self, now_ms: i64) -> bool {
         let age = self.last.map(|grant| now_ms.saturating_sub(grant.granted_at_ms));
         self.stands && age.is_some_and(|age| (0..=VALID_MS).contains(&age))
@@ -111,8 +111,8 @@ impl Entry {
 }
 
 #[derive(Debug)]
-struct Outstanding {
-    broker: String,
+struct Outstanding<B> {
+    broker: B,
     sent_ms: i64,
 }
 
@@ -138,23 +138,23 @@ struct Outstanding {
 /// rocketmq at commit 8fc57f1468d1), which date a grant from the answer. Not for threads: the host
 /// keeps it in one place. Allocates; times in ms.
 #[derive(Debug)]
-pub struct LeaseClient<Q> {
-    entries: BTreeMap<Q, Entry>,
+pub struct LeaseClient<Q, B> {
+    entries: BTreeMap<Q, Entry<B>>,
     /// When each broker is asked next.
-    brokers: BTreeMap<String, i64>,
-    requests: BTreeMap<u64, Outstanding>,
+    brokers: BTreeMap<B, i64>,
+    requests: BTreeMap<u64, Outstanding<B>>,
     requests_made: u64,
     /// The highest time told so far.
     seen_ms: i64,
 }
 
-impl<Q: Ord + Clone> Default for LeaseClient<Q> {
+impl<Q: Ord + Clone, B: Ord + Clone> Default for LeaseClient<Q, B> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<Q: Ord + Clone> LeaseClient<Q> {
+impl<Q: Ord + Clone, B: Ord + Clone> LeaseClient<Q, B> {
     /// One that wants nothing.
     #[must_use]
     pub fn new() -> Self {
@@ -172,7 +172,7 @@ impl<Q: Ord + Clone> LeaseClient<Q> {
     pub fn want(
         &mut self,
         queue: Q,
-        broker: &str,
+        broker: B,
         generation: u64,
         now_ms: i64,
     ) -> Result<(), Refusal> {
@@ -181,7 +181,7 @@ impl<Q: Ord + Clone> LeaseClient<Q> {
             return Err(Refusal::Busy);
         }
         let entry = Entry {
-            broker: broker.to_owned(),
+            broker: broker.clone(),
             generation,
             last: None,
             stands: false,
@@ -190,7 +190,7 @@ impl<Q: Ord + Clone> LeaseClient<Q> {
             settled: self.requests_made,
             refresh_until_ms: None,
         };
-        self.brokers.insert(broker.to_owned(), now_ms);
+        self.brokers.insert(broker, now_ms);
         self.entries.insert(queue, entry);
         Ok(())
     }
@@ -202,7 +202,7 @@ impl<Q: Ord + Clone> LeaseClient<Q> {
     }
 
     /// The requests to be sent now, at most one for each broker. They count as sent at `now_ms`.
-    pub fn due(&mut self, now_ms: i64) -> Vec<Request<Q>> {
+    pub fn due(&mut self, now_ms: i64) -> Vec<Request<Q, B>> {
         self.observe(now_ms);
         // What was sent so long ago grants nothing any more.
         self.requests.retain(|_, request| now_ms.saturating_sub(request.sent_ms) <= LEASE_MS);
@@ -300,8 +300,8 @@ impl<Q: Ord + Clone> LeaseClient<Q> {
 
     /// The hand-over is done: wants these queues no longer. Answers, for each broker, which of them
     /// to give back there now. Those not wanted are left out.
-    pub fn forget(&mut self, queues: &[Q]) -> BTreeMap<String, Vec<Q>> {
-        let mut release: BTreeMap<String, Vec<Q>> = BTreeMap::new();
+    pub fn forget(&mut self, queues: &[Q]) -> BTreeMap<B, Vec<Q>> {
+        let mut release: BTreeMap<B, Vec<Q>> = BTreeMap::new();
         for queue in queues {
             if let Some(entry) = self.entries.remove(queue) {
                 release.entry(entry.broker).or_default().push(queue.clone());
@@ -347,7 +347,7 @@ enum Applied {
     TooLate,
 }
 
-impl Entry {
+impl<B> Entry<B> {
     fn apply(&mut self, sent_ms: i64, token: Option<u64>, now_ms: i64) -> Applied {
         let goes_on = self.last.is_none_or(|last| {
             let within = sent_ms.saturating_sub(last.granted_at_ms) <= LEASE_MS;

@@ -181,6 +181,12 @@ impl TurnCell {
         }
     }
 
+    /// Whether it is, or was last, this owner's.
+    pub(crate) fn is_of(&self, owner: u64) -> bool {
+        // ORDERING: Relaxed — while a turn runs the owner stays, and its holder has seen it.
+        self.owner.load(Ordering::Relaxed) == owner
+    }
+
     /// Whether a turn runs, or did a moment ago.
     pub(crate) fn is_held(&self) -> bool {
         // ORDERING: Acquire — not behind an end that returned before.

@@ -3,7 +3,7 @@
 use lanekeeper::lease::{Answer, LeaseClient, Request, RequestId, Told};
 use lanekeeper::process_queue::Refusal;
 
-type Client = LeaseClient<&'static str>;
+type Client = LeaseClient<&'static str, &'static str>;
 
 /// Asks, and answers that everything asked for is granted, at `sent_ms` and `answered_ms`.
 fn grant(
@@ -81,11 +81,11 @@ fn l4_each_broker_is_asked_every_20_s_for_all_its_queues() {
     for (queue, broker) in [("a0", "a"), ("a1", "a"), ("b0", "b")] {
         client.want(queue, broker, 1, 100).unwrap();
     }
-    let shown = |requests: Vec<Request<&'static str>>| -> Vec<(String, Vec<&'static str>)> {
+    let shown = |requests: Vec<Request<&'static str, &'static str>>| -> Vec<(&str, Vec<&str>)> {
         requests.into_iter().map(|request| (request.broker, request.queues)).collect()
     };
-    let (a, b) = ("a".to_owned(), "b".to_owned());
-    let all = vec![(a.clone(), vec!["a0", "a1"]), (b.clone(), vec!["b0"])];
+    let (a, b) = ("a", "b");
+    let all = vec![(a, vec!["a0", "a1"]), (b, vec!["b0"])];
     assert_eq!(client.next_due_ms(), Some(100));
     assert_eq!(shown(client.due(100)), all);
     assert_eq!(client.next_due_ms(), Some(20_100));
@@ -93,7 +93,7 @@ fn l4_each_broker_is_asked_every_20_s_for_all_its_queues() {
     assert_eq!(shown(client.due(20_100)), all);
     // A new queue is asked for at once, and its broker's others with it.
     client.want("a2", "a", 1, 25_000).unwrap();
-    assert_eq!(shown(client.due(25_000)), [(a.clone(), vec!["a0", "a1", "a2"])]);
+    assert_eq!(shown(client.due(25_000)), [(a, vec!["a0", "a1", "a2"])]);
     assert_eq!(shown(client.due(40_100)), [(b, vec!["b0"])]);
     let release = client.forget(&["a0", "a1", "b0", "unknown"]);
     assert_eq!(release["a"], ["a0", "a1"]);
