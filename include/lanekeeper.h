@@ -1270,7 +1270,7 @@ lk_status lk_leases_new(const struct lk_queue_ids *ids,
                         struct lk_leases **leases_out);
 
 /**
- * Frees a table. NULL is fine. References to queues that were leased stay held in `ids`.
+ * Frees a table. NULL is fine. Queues that were leased are no longer named by it.
  *
  * Threads: any, exclusive: no other call may use the handle.
  * Progress: lock-free, but for the allocator.
@@ -1726,7 +1726,7 @@ lk_status lk_queue_locks_new(const struct lk_queue_ids *ids,
                              struct lk_queue_locks **locks_out);
 
 /**
- * Frees a table. NULL is fine. References to queues that were open stay held in `ids`.
+ * Frees a table. NULL is fine. Queues that were open are no longer named by it.
  *
  * Threads: any, exclusive: no other call may use the handle.
  * Progress: lock-free, but for the allocator.

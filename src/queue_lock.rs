@@ -50,7 +50,7 @@ use crate::sync::Arc;
 use crate::types::{Refusal, TurnEnd};
 
 /// See the module.
-pub struct QueueLockTable<K> {
+pub struct QueueLockTable<K: Ord + Clone + Send + Sync + 'static> {
     queues: Arc<Interner<K>>,
     whole: Pages<TurnCell>,
     /// Queue and shard.
@@ -264,6 +264,23 @@ impl<K: Ord + Clone + Send + Sync + 'static> QueueLockTable<K> {
             }
         };
         let _ = self.queues.release(queue);
+    }
+}
+
+/// What is open still gives its references back: nothing names those queues any more.
+impl<K: Ord + Clone + Send + Sync + 'static> Drop for QueueLockTable<K> {
+    fn drop(&mut self) {
+        self.whole.each(|_, cell| {
+            if let Some(queue) = cell.in_use() {
+                let _ = self.queues.release(Id::from_bits(queue));
+            }
+        });
+        self.shard_cells.each(|_, cell| {
+            let shard = cell.in_use().map(Id::from_bits);
+            if let Some(Ok((queue, _))) = shard.map(|shard| self.shards.key(shard)) {
+                let _ = self.queues.release(queue);
+            }
+        });
     }
 }
 

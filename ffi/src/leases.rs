@@ -57,7 +57,7 @@ pub unsafe extern "C" fn lk_leases_new(
     })
 }
 
-/// Frees a table. NULL is fine. References to queues that were leased stay held in `ids`.
+/// Frees a table. NULL is fine. Queues that were leased are no longer named by it.
 ///
 /// Threads: any, exclusive: no other call may use the handle.
 /// Progress: lock-free, but for the allocator.

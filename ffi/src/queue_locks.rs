@@ -78,7 +78,7 @@ pub unsafe extern "C" fn lk_queue_locks_new(
     })
 }
 
-/// Frees a table. NULL is fine. References to queues that were open stay held in `ids`.
+/// Frees a table. NULL is fine. Queues that were open are no longer named by it.
 ///
 /// Threads: any, exclusive: no other call may use the handle.
 /// Progress: lock-free, but for the allocator.

@@ -30,7 +30,7 @@ type Group = Pages<LeaseCell>;
 /// names, and when a group has leases on more queues than ever before. Memory: 32 bytes for each
 /// queue id up to the highest a group has leases of, of which the system provides the parts that
 /// were touched, for as many groups as were in use at once.
-pub struct LeaseTable<Q> {
+pub struct LeaseTable<Q: Ord + Clone + Send + Sync + 'static> {
     queues: Arc<Interner<Q>>,
     names: Interner<String>,
     clients: Interner<String>,
@@ -391,6 +391,19 @@ impl<Q: Ord + Clone + Send + Sync + 'static> LeaseTable<Q> {
             last_ms: holding.last_ms,
             token: holding.token + self.token_first,
         })
+    }
+}
+
+/// The leases still held give their references back: nothing names those queues any more.
+impl<Q: Ord + Clone + Send + Sync + 'static> Drop for LeaseTable<Q> {
+    fn drop(&mut self) {
+        self.groups.each(|_, group| {
+            group.each(|_, cell| {
+                if let Some(holding) = cell.holding() {
+                    let _ = self.queues.release(Id::from_bits(holding.queue));
+                }
+            });
+        });
     }
 }
 

@@ -187,6 +187,14 @@ impl TurnCell {
         self.owner.load(Ordering::Relaxed) == owner
     }
 
+    /// Who is to be told a hand-over yet, by `close` or the end of a turn.
+    pub(crate) fn in_use(&self) -> Option<u64> {
+        // ORDERING: Acquire — pairs with the Release of `open`: the owner of this word is seen.
+        let word = self.word.load(Ordering::Acquire);
+        // ORDERING: Relaxed — ordered by the word.
+        (word & CLOSED == 0 || word & HELD != 0).then(|| self.owner.load(Ordering::Relaxed))
+    }
+
     /// Whether a turn runs, or did a moment ago.
     pub(crate) fn is_held(&self) -> bool {
         // ORDERING: Acquire — not behind an end that returned before.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use lanekeeper::intern::Interner;
+use lanekeeper::lease::LeaseTable;
 use lanekeeper::process_queue::{Refusal, TurnEnd};
 use lanekeeper::queue_lock::{HandOver, QueueLockTable};
 
@@ -139,4 +140,32 @@ fn t4_a_refused_opening_leaves_no_reference_behind() {
         assert_eq!(table.close(queue, shard, 1), Ok(HandOver::Now));
     }
     assert_eq!(table.queues().release(queue), Ok(true));
+}
+
+#[test]
+fn t4_a_table_that_is_gone_names_nothing() {
+    let queues = Arc::new(Interner::new());
+    let table = QueueLockTable::new(Arc::clone(&queues));
+    let leases = LeaseTable::new(Arc::clone(&queues), 0);
+    let group = leases.group("g").unwrap();
+    let client = leases.client("a").unwrap();
+    for (index, shard) in [(0, None), (1, Some(4)), (2, None), (3, Some(0)), (4, None)] {
+        let queue = queues.intern(&named(index)).unwrap();
+        table.open(queue, shard, 1).unwrap();
+        match index {
+            0 | 1 => assert_eq!(table.close(queue, shard, 1), Ok(HandOver::Now)),
+            2 => {
+                let _ = table.begin(queue, shard).unwrap().suspend();
+                assert_eq!(table.close(queue, shard, 1), Ok(HandOver::AtEndOfTurn));
+            }
+            _ => {}
+        }
+        leases.acquire(group, queue, client, 0).unwrap();
+        queues.release(queue).unwrap();
+    }
+    assert_eq!(queues.count(), 5);
+    drop(leases);
+    assert_eq!(queues.count(), 3);
+    drop(table);
+    assert_eq!(queues.count(), 0);
 }

@@ -27,6 +27,8 @@ mod parked;
 mod payload;
 #[cfg(not(any(lk_loom, lk_shuttle)))]
 mod roles;
+#[cfg(not(any(lk_loom, lk_shuttle)))]
+mod tables;
 
 #[cfg(not(any(lk_loom, lk_shuttle)))]
 fn main() {
@@ -39,6 +41,8 @@ fn main() {
         ("a_parked_release_stops_nobody", parked::release),
         ("churn_leaves_nothing_behind", churn::nothing_left),
         ("churn_beside_readers", churn::beside_readers),
+        ("turns_come_and_go", tables::turns_come_and_go),
+        ("leases_come_and_go", tables::leases_come_and_go),
     ];
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--list") {
