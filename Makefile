@@ -107,9 +107,12 @@ demo-test: ## the demonstration in Rust and C: same totals, planted faults, bad 
 	cargo run --quiet --release --example orders -- --json | tail -n 1
 	ffi/test-demo.sh
 
-.PHONY: bench-compare bench-chart bench-guard bench-allocate
+.PHONY: bench-compare bench-chart bench-guard bench-allocate bench-turns
 bench-compare: ## measures against the rivals, writes target/compare.json
 	cargo bench --bench compare
+
+bench-turns: ## measures turns and leases of many queues against maps of mutexes
+	cargo bench --bench turns
 
 bench-chart: ## draws src/docs/compare.svg from the last measurement
 	cargo bench --bench compare -- --chart

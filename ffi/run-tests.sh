@@ -12,7 +12,7 @@ out=$CARGO_TARGET_DIR/ffi-tests
 stage=$out/stage
 lib=$stage/lib
 tests=ffi/c/tests
-programs="orderly concurrent tokens release config fork allocate matrix"
+programs="orderly concurrent tokens release config fork allocate leases matrix"
 includes="-I$stage/include -I$tests"
 strict="-D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wpedantic -Wconversion -Werror"
 private=""

@@ -11,6 +11,9 @@
  * An allocator tells which client of a group consumes which queues: a strategy divides a route
  * (the queues of a topic) among members (the clients of the group), and every member computes the
  * same from the same lists.
+ * Beside it stand tables, each usable alone: turns of many queues (lk_queue_locks), leases at a
+ * broker (lk_leases) and on a client (lk_grants). The first two know queues by the numbers of an
+ * lk_queue_ids. Their handles are owned, not counted: free one when no call uses it any more.
  *
  * Status. Every fallible function returns an lk_status: 0 is LK_OK, positive numbers are an
  *   expected "no", negative ones are errors. Outputs are written only with LK_OK, unless the
@@ -113,6 +116,31 @@
 #define LK_MODE_CONCURRENT 1
 
 /**
+ * The queue may be consumed from now on; it could not before.
+ */
+#define LK_TOLD_GRANTED 0
+
+/**
+ * It could be consumed and still can.
+ */
+#define LK_TOLD_RENEWED 1
+
+/**
+ * Another client holds it; it is asked for again.
+ */
+#define LK_TOLD_REFUSED 2
+
+/**
+ * Another client may have consumed in between: close the generation and start anew.
+ */
+#define LK_TOLD_SUPERSEDED 3
+
+/**
+ * Granted, but wanted no more: give it back.
+ */
+#define LK_TOLD_UNWANTED 4
+
+/**
  * This call did it.
  */
 #define LK_OUTCOME_WON 0
@@ -131,6 +159,21 @@
  * For `broker_max` of `lk_process_queue_put`: the pull did not tell it. Any negative number does.
  */
 #define LK_BROKER_MAX_UNKNOWN -1
+
+/**
+ * For `shard`: the whole queue.
+ */
+#define LK_SHARD_NONE -1
+
+/**
+ * A turn is running; its end tells that the hand-over is due.
+ */
+#define LK_HAND_OVER_AT_END_OF_TURN 0
+
+/**
+ * No turn is running: the hand-over is due now.
+ */
+#define LK_HAND_OVER_NOW 1
 
 /**
  * Runs of neighbours, as upstream's `AllocateMessageQueueAveragely`.
@@ -210,6 +253,23 @@ typedef struct lk_allocator lk_allocator;
 typedef struct lk_error lk_error;
 
 /**
+ * Which leases this client holds, counted from the time each request was sent, and what to ask
+ * for next. Queues and brokers are numbers of the host's choice.
+ * Functions: `lk_grants_new`, `_free`, `_want`, `_next_due`, `_next_request`, `_answered`,
+ * `_failed`, `_is_valid`, `_token`, `_closing`, `_forget`.
+ */
+typedef struct lk_grants lk_grants;
+
+/**
+ * At most one client for each queue of a group; a lease expires when it was renewed more than
+ * 60,000 ms ago. Groups and clients have numbers, counted as those of queues are; a lease held
+ * keeps the numbers of its group, queue and client.
+ * Functions: `lk_leases_new`, `_free`, `_group`, `_client`, `_release_group`, `_release_client`,
+ * `_acquire`, `_acquire_batch`, `_release`, `_release_batch`, `_all_expired`, `_sweep`, `_holder`.
+ */
+typedef struct lk_leases lk_leases;
+
+/**
  * The client ids of a group, sorted; an id that is listed twice stays twice. Immutable; any
  * threads may read it at the same time. An allocator takes a reference of its own, so that the
  * handle may be freed at once.
@@ -230,6 +290,22 @@ typedef struct lk_members lk_members;
  * `lk_claim_*` act on a queue through a token.
  */
 typedef struct lk_process_queue lk_process_queue;
+
+/**
+ * Gives queues the numbers by which the tables of turns and leases know them. A number is a
+ * counted reference: it names its queue until every reference was released, here and by the
+ * tables that use it, and is answered LK_STALE from then on; it never names another queue.
+ * A table keeps what it needs: the handle may be freed before it.
+ * Functions: `lk_queue_ids_new`, `_free`, `_intern`, `_add_reference`, `_release`.
+ */
+typedef struct lk_queue_ids lk_queue_ids;
+
+/**
+ * At most one turn at a time for each queue, and for each shard of a queue. Nobody waits: who
+ * finds a turn running is answered LK_BUSY and leaves a note for its end.
+ * Functions: `lk_queue_locks_new`, `_free`, `_open`, `_begin`, `_end`, `_close`, `_held_count`.
+ */
+typedef struct lk_queue_locks lk_queue_locks;
 
 /**
  * The queues of a topic, sorted, each once. Immutable; any threads may read it at the same time.
@@ -464,6 +540,78 @@ typedef struct lk_requeue_result {
 } lk_requeue_result;
 
 /**
+ * A request to be sent now.
+ */
+typedef struct lk_grant_request {
+    /**
+     * To be named with the answer.
+     */
+    uint64_t request;
+    /**
+     * The broker to send it to.
+     */
+    uint64_t broker;
+} lk_grant_request;
+
+/**
+ * One queue that a broker's answer lists as locked by this client.
+ */
+typedef struct lk_grant_answer {
+    /**
+     * The queue.
+     */
+    uint64_t queue;
+    /**
+     * The fencing token, 0 where the broker gives none.
+     */
+    uint64_t token;
+} lk_grant_answer;
+
+/**
+ * What an answer means for one queue.
+ */
+typedef struct lk_grant_told {
+    /**
+     * The queue.
+     */
+    uint64_t queue;
+    /**
+     * Of the assignment; 0 with LK_TOLD_UNWANTED.
+     */
+    uint64_t generation;
+    /**
+     * One of LK_TOLD_*.
+     */
+    int32_t what;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} lk_grant_told;
+
+/**
+ * Who has a lease.
+ */
+typedef struct lk_lease_holder {
+    /**
+     * Number of the queue.
+     */
+    uint64_t queue;
+    /**
+     * Number of the client.
+     */
+    uint64_t client;
+    /**
+     * Time of the last renewal.
+     */
+    int64_t last_ms;
+    /**
+     * Fencing token.
+     */
+    uint64_t token;
+} lk_lease_holder;
+
+/**
  * One pulled message on its way in.
  */
 typedef struct lk_message {
@@ -612,6 +760,29 @@ typedef struct lk_turn {
      */
     uint64_t token;
 } lk_turn;
+
+/**
+ * A turn of one queue, from `lk_queue_locks_begin` until `lk_queue_locks_end`. A plain value;
+ * once ended, and for any other table, it is answered LK_STALE. All zero is no turn.
+ */
+typedef struct lk_queue_turn {
+    /**
+     * Number of the queue.
+     */
+    uint64_t queue;
+    /**
+     * Opaque.
+     */
+    uint64_t shard;
+    /**
+     * Opaque.
+     */
+    uint64_t token;
+    /**
+     * Number of the assignment that it was opened for.
+     */
+    uint64_t generation;
+} lk_queue_turn;
 
 /**
  * One consistent cut of a queue. Offsets are 0 where the state they are of has no message.
@@ -1316,6 +1487,412 @@ LK_API lk_status lk_error_status(const struct lk_error *error);
 LK_API void lk_error_free(struct lk_error *error);
 
 /**
+ * Makes one that wants no lease.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_PANIC.
+ */
+LK_API LK_NODISCARD lk_status lk_grants_new(struct lk_grants **grants_out);
+
+/**
+ * Frees it. NULL is fine.
+ *
+ * Threads: any, exclusive: no other call may use the handle.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: none.
+ */
+LK_API void lk_grants_free(struct lk_grants *grants);
+
+/**
+ * Wants the lease of a queue, for one assignment; its broker is to be asked at once.
+ *
+ * Threads: any; one call at a time, another is answered LK_BUSY.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_STALE (an older assignment of the queue is still here: forget it first), LK_BUSY,
+ *   LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_grants_want(const struct lk_grants *grants,
+                         uint64_t queue_key,
+                         uint64_t broker_key,
+                         uint64_t generation,
+                         int64_t now_ms);
+
+/**
+ * Tells when `lk_grants_next_request` will have something next.
+ *
+ * Threads: any; one call at a time, another is answered LK_BUSY.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_EMPTY (nothing is wanted), LK_BUSY, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG,
+ *   LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_grants_next_due(const struct lk_grants *grants,
+                             int64_t *due_ms_out);
+
+/**
+ * Gives the next request to be sent now, with the queues to lock, ascending; call it until it
+ * answers LK_EMPTY. It counts as sent when the first one of that round was given. If `capacity`
+ * is too small it answers LK_LIMIT with the needed number in `*len_out`, and keeps the request.
+ *
+ * Threads: any; one call at a time, another is answered LK_BUSY.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_EMPTY, LK_LIMIT, LK_BUSY, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a misaligned
+ *   array), LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_grants_next_request(const struct lk_grants *grants,
+                                 int64_t now_ms,
+                                 uint64_t *queues,
+                                 size_t capacity,
+                                 size_t *len_out,
+                                 struct lk_grant_request *request_out);
+
+/**
+ * An answer came: the queues it lists are locked by this client, the others asked for are not.
+ * `told` gets what that means for each queue concerned; an unknown, older or second answer means
+ * nothing. If `capacity` is less than could be needed, it answers LK_LIMIT with that number in
+ * `*len_out` and does nothing.
+ *
+ * Threads: any; one call at a time, another is answered LK_BUSY.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_LIMIT, LK_BUSY, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a misaligned array),
+ *   LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_grants_answered(const struct lk_grants *grants,
+                             uint64_t request,
+                             const struct lk_grant_answer *answers,
+                             size_t count,
+                             int64_t now_ms,
+                             struct lk_grant_told *told,
+                             size_t capacity,
+                             size_t *len_out);
+
+/**
+ * No answer will come to a request: its broker is to be asked again in a second.
+ *
+ * Threads: any; one call at a time, another is answered LK_BUSY.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_BUSY, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_grants_failed(const struct lk_grants *grants,
+                           uint64_t request,
+                           int64_t now_ms);
+
+/**
+ * Tells whether an assignment may consume and store offsets now: it was granted, and the request
+ * was sent at most 30,000 ms ago. A clock that steps back ends every grant.
+ *
+ * Threads: any; one call at a time, another is answered LK_BUSY.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_BUSY, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_grants_is_valid(const struct lk_grants *grants,
+                             uint64_t queue_key,
+                             uint64_t generation,
+                             int64_t now_ms,
+                             bool *valid_out);
+
+/**
+ * Gives the fencing token of the last grant, for the store actions of this generation.
+ *
+ * Threads: any; one call at a time, another is answered LK_BUSY.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_EMPTY (no grant, or the broker gives no tokens), LK_BUSY, LK_ERR_NULL_ARG,
+ *   LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_grants_token(const struct lk_grants *grants,
+                          uint64_t queue_key,
+                          uint64_t generation,
+                          uint64_t *token_out);
+
+/**
+ * The queue was closed while a turn runs: its lease is refreshed for `hand_over_ms` more at most.
+ *
+ * Threads: any; one call at a time, another is answered LK_BUSY.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_BUSY, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_grants_closing(const struct lk_grants *grants,
+                            uint64_t queue_key,
+                            uint64_t generation,
+                            int64_t now_ms,
+                            int64_t hand_over_ms);
+
+/**
+ * The hand-over of a queue is done: wants it no longer, and answers the broker to give it back to.
+ *
+ * Threads: any; one call at a time, another is answered LK_BUSY.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_EMPTY (it was not wanted), LK_BUSY, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG,
+ *   LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_grants_forget(const struct lk_grants *grants,
+                           uint64_t queue_key,
+                           uint64_t *broker_out);
+
+/**
+ * Makes a table without leases, for the numbers of `ids`, which it keeps. Fencing tokens begin
+ * above `token_first`: pass a number above all that were given out before a restart.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_new(const struct lk_queue_ids *ids,
+                        uint64_t token_first,
+                        struct lk_leases **leases_out);
+
+/**
+ * Frees a table. NULL is fine. Queues that were leased are no longer named by it.
+ *
+ * Threads: any, exclusive: no other call may use the handle.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: none.
+ */
+LK_API void lk_leases_free(struct lk_leases *leases);
+
+/**
+ * Gives the number of a group, with one more reference. `name` is UTF-8 without NUL, copied.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_LIMIT, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (the text), LK_ERR_POISONED,
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_group(const struct lk_leases *leases,
+                          const char *name,
+                          size_t name_len,
+                          uint64_t *group_out);
+
+/**
+ * Gives the number of a client, with one more reference: keep it while the client is connected.
+ * `name` is UTF-8 without NUL, copied. LK_LIMIT: 65,535 clients are connected or hold leases.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_LIMIT, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (the text), LK_ERR_POISONED,
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_client(const struct lk_leases *leases,
+                           const char *name,
+                           size_t name_len,
+                           uint64_t *client_out);
+
+/**
+ * Gives back a reference of `lk_leases_group`.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_STALE, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_release_group(const struct lk_leases *leases,
+                                  uint64_t group);
+
+/**
+ * Gives back a reference of `lk_leases_client`. Leases it holds stay, and keep its number.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_STALE, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_release_client(const struct lk_leases *leases,
+                                   uint64_t client);
+
+/**
+ * Takes or renews the lease of a queue, and answers its fencing token: a renewal the same one, a
+ * takeover a higher one. It is given if free, the client's own, or expired. A `now_ms` below the
+ * recorded time counts as age 0.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: amortised.
+ * Calls back: never.
+ * Errors: LK_BUSY (another client has it), LK_STALE (a number), LK_LIMIT, LK_ERR_NULL_ARG,
+ *   LK_ERR_INVALID_ARG (`now_ms` not within 2^42 of 0), LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_acquire(const struct lk_leases *leases,
+                            uint64_t group,
+                            uint64_t id,
+                            uint64_t client,
+                            int64_t now_ms,
+                            uint64_t *token_out);
+
+/**
+ * As `lk_leases_acquire` for each of `queues`, each one step, and answers how many were given.
+ * `statuses` is NULL, or has room for the status of each; `tokens` is NULL, or has room for the
+ * token of each, 0 for those not given.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: amortised.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a misaligned array), LK_ERR_POISONED,
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_acquire_batch(const struct lk_leases *leases,
+                                  uint64_t group,
+                                  uint64_t client,
+                                  int64_t now_ms,
+                                  const uint64_t *queues,
+                                  size_t count,
+                                  lk_status *statuses,
+                                  uint64_t *tokens,
+                                  size_t *given_out);
+
+/**
+ * Gives a lease back, expired or not. `*released_out` tells whether it was this client's; what
+ * another holds is not changed.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_STALE (a number), LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED,
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_release(const struct lk_leases *leases,
+                            uint64_t group,
+                            uint64_t id,
+                            uint64_t client,
+                            bool *released_out);
+
+/**
+ * Gives back each of `queues`, each one step, and answers how many were this client's.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_STALE (the group's or the client's number), LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a
+ *   misaligned array), LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_release_batch(const struct lk_leases *leases,
+                                  uint64_t group,
+                                  uint64_t client,
+                                  const uint64_t *queues,
+                                  size_t count,
+                                  size_t *released_out);
+
+/**
+ * Tells whether no lease of the group is valid; also if it has none. A weak look.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_STALE (the group's number), LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED,
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_all_expired(const struct lk_leases *leases,
+                                uint64_t group,
+                                int64_t now_ms,
+                                bool *expired_out);
+
+/**
+ * Frees every lease that has expired, and answers how many. A lease renewed or taken meanwhile
+ * stays. Optional: an expired lease is taken over all the same.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_sweep(const struct lk_leases *leases,
+                          int64_t now_ms,
+                          size_t *freed_out);
+
+/**
+ * Tells who has a lease, expired or not.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_EMPTY (nobody, or a number is stale), LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG,
+ *   LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_leases_holder(const struct lk_leases *leases,
+                           uint64_t group,
+                           uint64_t id,
+                           struct lk_lease_holder *holder_out);
+
+/**
  * Compares two names as Java's `MessageQueue.compareTo` does and answers the very number: topic,
  * then broker name, both by UTF-16 units, then the difference of the ids, which wraps.
  *
@@ -1529,6 +2106,188 @@ LK_API
 LK_NODISCARD
 lk_status lk_process_queue_begin_consumer(struct lk_process_queue *queue,
                                           struct lk_consumer *consumer_out);
+
+/**
+ * Makes an empty set of queue numbers.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_PANIC.
+ */
+LK_API LK_NODISCARD lk_status lk_queue_ids_new(struct lk_queue_ids **ids_out);
+
+/**
+ * Frees the handle. NULL is fine. Numbers in use by a table stay good for it.
+ *
+ * Threads: any, exclusive: no other call may use the handle.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: none.
+ */
+LK_API void lk_queue_ids_free(struct lk_queue_ids *ids);
+
+/**
+ * Gives the number of a queue, with one more reference, to be given back with
+ * `lk_queue_ids_release`. The same queue has the same number while somebody holds one.
+ * `topic` and `broker` are UTF-8 without NUL, copied; `queue_id` is 0 to INT32_MAX.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_LIMIT, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (a text or `queue_id`),
+ *   LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_queue_ids_intern(const struct lk_queue_ids *ids,
+                              const char *topic,
+                              size_t topic_len,
+                              const char *broker,
+                              size_t broker_len,
+                              int32_t queue_id,
+                              uint64_t *id_out);
+
+/**
+ * Adds a reference to a number.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_STALE, LK_LIMIT, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED,
+ *   LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_queue_ids_add_reference(const struct lk_queue_ids *ids,
+                                     uint64_t id);
+
+/**
+ * Gives a reference back.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_STALE, LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API LK_NODISCARD lk_status lk_queue_ids_release(const struct lk_queue_ids *ids, uint64_t id);
+
+/**
+ * Makes a table without open queues, for the numbers of `ids`, which it keeps.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: yes.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_queue_locks_new(const struct lk_queue_ids *ids,
+                             struct lk_queue_locks **locks_out);
+
+/**
+ * Frees a table. NULL is fine. Queues that were open are no longer named by it.
+ *
+ * Threads: any, exclusive: no other call may use the handle.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: none.
+ */
+LK_API void lk_queue_locks_free(struct lk_queue_locks *locks);
+
+/**
+ * Lets turns of a queue begin, for one assignment of it to this client. `shard` is 0 or more, or
+ * LK_SHARD_NONE for the whole queue; each has turns of its own. The table holds a reference to
+ * the queue's number until the hand-over is told.
+ *
+ * Threads: any.
+ * Progress: lock-free, but for the allocator.
+ * Allocates: amortised.
+ * Calls back: never.
+ * Errors: LK_STALE (the number), LK_BUSY (it is open, or its last turn has not ended), LK_LIMIT,
+ *   LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG (`shard`), LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_queue_locks_open(const struct lk_queue_locks *locks,
+                              uint64_t id,
+                              int32_t shard,
+                              uint64_t generation);
+
+/**
+ * Begins a turn. LK_BUSY leaves a note: the end of the running turn will answer
+ * LK_TURN_END_RUN_AGAIN. Give every turn back with `lk_queue_locks_end`.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_BUSY, LK_CLOSED (closed, or not opened), LK_STALE (the number), LK_ERR_NULL_ARG,
+ *   LK_ERR_INVALID_ARG (`shard`), LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_queue_locks_begin(const struct lk_queue_locks *locks,
+                               uint64_t id,
+                               int32_t shard,
+                               struct lk_queue_turn *turn_out);
+
+/**
+ * Ends a turn and answers what is to be done now: LK_TURN_END_NOTHING, LK_TURN_END_RUN_AGAIN or
+ * LK_TURN_END_HAND_OVER.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_STALE (it has ended, or is no turn of this table), LK_ERR_NULL_ARG,
+ *   LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_queue_locks_end(const struct lk_queue_locks *locks,
+                             struct lk_queue_turn turn,
+                             int32_t *end_out);
+
+/**
+ * Lets no turn begin any more. Neither waits for a running turn nor cuts it short. Exactly one
+ * of this call (LK_HAND_OVER_NOW) and the end of that turn tells that the hand-over is due.
+ *
+ * Threads: any.
+ * Progress: lock-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_CLOSED (closed before), LK_STALE (not the current assignment), LK_ERR_NULL_ARG,
+ *   LK_ERR_INVALID_ARG (`shard`), LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_queue_locks_close(const struct lk_queue_locks *locks,
+                               uint64_t id,
+                               int32_t shard,
+                               uint64_t generation,
+                               int32_t *hand_over_out);
+
+/**
+ * Counts the turns that run: a weak look, for tests and gauges.
+ *
+ * Threads: any.
+ * Progress: wait-free.
+ * Allocates: never.
+ * Calls back: never.
+ * Errors: LK_ERR_NULL_ARG, LK_ERR_INVALID_ARG, LK_ERR_POISONED, LK_ERR_PANIC.
+ */
+LK_API
+LK_NODISCARD
+lk_status lk_queue_locks_held_count(const struct lk_queue_locks *locks,
+                                    uint64_t *count_out);
 
 /**
  * Reads how many messages are outstanding: ready, in flight or claimed. Exact when no call is

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::harness::Measured;
-use crate::workloads::Workload;
+use crate::workloads::{WORKLOADS, Workload};
 
 /// The runs of one implementation in one workload.
 #[derive(Default)]
@@ -89,11 +89,12 @@ impl Results {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target").join("compare.json")
     }
 
-    /// Writes `target/compare.json`, but for the rows of the bench of allocation; where that is.
+    /// Writes `target/compare.json`, and leaves the rows of other benches there; where that is.
     pub fn save(&self) -> Result<PathBuf, String> {
         let path = Self::path();
         let known = Self::load().unwrap_or_default().lines;
-        let others = known.iter().filter(|line| line.workload.starts_with('A'));
+        let ours = |line: &&Line| WORKLOADS.iter().any(|ours| ours.name == line.workload);
+        let others = known.iter().filter(|line| !ours(line));
         let lines: Vec<String> = self
             .lines
             .iter()

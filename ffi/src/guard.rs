@@ -88,7 +88,7 @@ pub(crate) fn quiet_call(body: impl FnOnce()) {
 }
 
 #[inline]
-fn status_of(answer: Answer) -> lk_status {
+pub(crate) fn status_of(answer: Answer) -> lk_status {
     match answer {
         Ok(()) => LK_OK,
         Err(Not(status)) => status,
@@ -137,7 +137,7 @@ pub(crate) fn check_array<T>(data: *const T, count: usize) -> Answer {
 }
 
 /// Panics on demand, for the tests of this boundary.
-mod fault {
+pub(crate) mod fault {
     #[cfg(feature = "fault-injection")]
     mod armed {
         use std::cell::Cell;

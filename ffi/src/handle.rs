@@ -228,7 +228,7 @@ impl lk_process_queue {
 
 /// A number that differs from queue to queue in its upper half and in its lower half: the
 /// finaliser of splitmix64, a bijection, over a count.
-fn next_salt() -> u64 {
+pub(crate) fn next_salt() -> u64 {
     static QUEUES: AtomicU64 = AtomicU64::new(0);
     // ORDERING: Relaxed: only the number has to be new.
     let count = QUEUES.fetch_add(1, Ordering::Relaxed);

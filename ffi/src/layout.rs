@@ -9,11 +9,14 @@ use crate::allocator::lk_client_share;
 use crate::claim::lk_claim;
 use crate::config::lk_process_queue_config;
 use crate::consumer::lk_consumer;
+use crate::grants::{lk_grant_answer, lk_grant_request, lk_grant_told};
+use crate::leases::lk_lease_holder;
 use crate::message::{lk_delivery, lk_message, lk_target};
 use crate::message_queue::lk_message_queue;
 use crate::outcome::{lk_complete_result, lk_requeue_result};
 use crate::puller::{lk_advance_result, lk_put_result};
 use crate::queue::lk_close_result;
+use crate::queue_locks::lk_queue_turn;
 use crate::reads::{lk_expired, lk_snapshot};
 use crate::strategy::lk_strategy_config;
 use crate::text::lk_str;
@@ -114,6 +117,11 @@ fn render() -> String {
         }
     );
     render_allocation(&mut text);
+    layout!(text, lk_queue_turn { queue, shard, token, generation });
+    layout!(text, lk_lease_holder { queue, client, last_ms, token });
+    layout!(text, lk_grant_request { request, broker });
+    layout!(text, lk_grant_answer { queue, token });
+    layout!(text, lk_grant_told { queue, generation, what, reserved });
     text.push_str("\n#endif /* LK_TESTS_LAYOUT_H */\n");
     text
 }

@@ -26,13 +26,13 @@ use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{mutated, ordering, store_release};
 
-const HELD: u64 = 1;
+pub(super) const HELD: u64 = 1;
 /// Of the gate.
 const INSIDE: u64 = 1;
-const NOTED: u64 = 4;
-const CLOSED: u64 = 8;
+pub(super) const NOTED: u64 = 4;
+pub(super) const CLOSED: u64 = 8;
 const STOPPED: u64 = 16;
-const NUMBER_SHIFT: u32 = 5;
+pub(super) const NUMBER_SHIFT: u32 = 5;
 
 /// See the module.
 pub(crate) struct Turnstile<S> {

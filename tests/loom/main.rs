@@ -20,7 +20,11 @@ mod models_allocate;
 #[cfg(lk_loom)]
 mod models_concurrent;
 #[cfg(lk_loom)]
+mod models_lease;
+#[cfg(lk_loom)]
 mod models_orderly;
+#[cfg(lk_loom)]
+mod models_turns;
 #[cfg(lk_loom)]
 mod runner;
 #[cfg(lk_loom)]

@@ -2,7 +2,9 @@
 
 use crate::models_allocate as allocate;
 use crate::models_concurrent as concurrent;
+use crate::models_lease as lease;
 use crate::models_orderly as orderly;
+use crate::models_turns as turns;
 use crate::scene::Rest;
 
 /// One model.
@@ -168,6 +170,48 @@ pub const MODELS: &[Model] = &[
         None,
         &["allocator_blind"],
     ),
+    model("intern_intern", turns::intern_intern, 2, None, &["intern_no_check"]),
+    model("intern_free", turns::intern_free, 2, Some(3), &["intern_revive", "intern_remove_any"]),
+    model("intern_read_free", turns::intern_read_free, 2, Some(3), &["intern_release_relaxed"]),
+    model("intern_reuse", turns::intern_reuse, 2, Some(3), &["intern_same_generation"]),
+    model("table_note_end", turns::table_note_end, 2, None, &["table_no_note"]),
+    model(
+        "table_begin_begin_end",
+        turns::table_begin_begin_end,
+        3,
+        Some(2),
+        &["table_no_note", "table_begin_relaxed", "table_end_relaxed"],
+    ),
+    model("table_close_end", turns::table_close_end, 2, None, &["table_close_blind"]),
+    model("table_reclaim_begin", turns::table_reclaim_begin, 2, Some(3), &["table_same_number"]),
+    model("table_open_open", turns::table_open_open, 2, Some(3), &["table_open_no_cas"]),
+    model(
+        "acquire_acquire_free",
+        lease::acquire_acquire_free,
+        2,
+        Some(2),
+        &["lease_take_no_cas", "lease_take_relaxed"],
+    ),
+    model(
+        "acquire_acquire_expired",
+        lease::acquire_acquire_expired,
+        2,
+        Some(2),
+        &["lease_take_no_cas", "lease_same_token"],
+    ),
+    model("renew_takeover", lease::renew_takeover, 2, Some(3), &["lease_renew_no_cas"]),
+    model("release_acquire", lease::release_acquire, 2, Some(3), &["lease_free_relaxed"]),
+    model("release_takeover", lease::release_takeover, 2, Some(3), &["lease_release_no_cas"]),
+    model("sweep_reacquire", lease::sweep_reacquire, 3, Some(1), &["lease_sweep_no_cas"]),
+    model(
+        "batch_batch",
+        lease::batch_batch,
+        2,
+        Some(3),
+        &["lease_take_no_cas", "lease_renew_no_cas"],
+    ),
+    model("owner_reuse", lease::owner_reuse, 2, Some(3), &["lease_owner_early"]),
+    model("holder_takeover", lease::holder_takeover, 2, Some(3), &["lease_look_once"]),
 ];
 
 /// Mutation points that no model notices yet, and why.

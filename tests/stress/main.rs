@@ -29,6 +29,7 @@ mod payload;
 mod roles;
 #[cfg(not(any(lk_loom, lk_shuttle)))]
 mod swaps;
+mod tables;
 
 #[cfg(not(any(lk_loom, lk_shuttle)))]
 fn main() {
@@ -42,6 +43,8 @@ fn main() {
         ("churn_leaves_nothing_behind", churn::nothing_left),
         ("churn_beside_readers", churn::beside_readers),
         ("allocations_swapped_beside_readers", swaps::allocations),
+        ("turns_come_and_go", tables::turns_come_and_go),
+        ("leases_come_and_go", tables::leases_come_and_go),
     ];
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--list") {

@@ -98,8 +98,8 @@ fn numbered(letter: char, numbers: impl IntoIterator<Item = u32>) -> Vec<String>
 }
 
 pub fn rules(files: &[File]) -> Vec<String> {
-    let ids = [numbered('W', 0..=16), numbered('T', 1..=3), numbered('C', 1..=7)].concat();
-    let ids = [ids, numbered('A', 1..=5)].concat();
+    let letters = [('W', 0..=16), ('T', 1..=4), ('L', 1..=5), ('A', 1..=5), ('C', 1..=7)];
+    let ids = letters.map(|(letter, numbers)| numbered(letter, numbers)).concat();
     let mut found = table(files, "src/docs/rules.md", &ids);
     let contract = find(files, "src/docs/contract.md").map_or("", |file| &file.text);
     for id in &ids {
@@ -112,8 +112,9 @@ pub fn rules(files: &[File]) -> Vec<String> {
 
 /// The reports whose faults this library could have.
 const REPORTS: &[&str] = &[
-    "1", "2", "3", "4", "5", "7", "8", "10", "11", "12", "13", "14", "16", "17", "19", "51", "52",
-    "54", "55", "56", "67", "68", "70", "71", "72", "73", "74", "76",
+    "1", "2", "3", "4", "5", "7", "8", "10", "11", "12", "13", "14", "16", "17", "19", "37", "38",
+    "40", "41", "42", "45", "51", "52", "54", "55", "56", "67", "68", "70", "71", "72", "73", "74",
+    "76",
 ];
 
 pub fn field_reports(files: &[File]) -> Vec<String> {

@@ -133,5 +133,26 @@ LK_FIELD(lk_strategy_config, owners, 56);
 LK_FIELD(lk_strategy_config, hash, 64);
 LK_FIELD(lk_strategy_config, hash_user_data, 72);
 LK_FIELD(lk_strategy_config, hash_user_data_free, 80);
+LK_SIZE(lk_queue_turn, 32);
+LK_FIELD(lk_queue_turn, queue, 0);
+LK_FIELD(lk_queue_turn, shard, 8);
+LK_FIELD(lk_queue_turn, token, 16);
+LK_FIELD(lk_queue_turn, generation, 24);
+LK_SIZE(lk_lease_holder, 32);
+LK_FIELD(lk_lease_holder, queue, 0);
+LK_FIELD(lk_lease_holder, client, 8);
+LK_FIELD(lk_lease_holder, last_ms, 16);
+LK_FIELD(lk_lease_holder, token, 24);
+LK_SIZE(lk_grant_request, 16);
+LK_FIELD(lk_grant_request, request, 0);
+LK_FIELD(lk_grant_request, broker, 8);
+LK_SIZE(lk_grant_answer, 16);
+LK_FIELD(lk_grant_answer, queue, 0);
+LK_FIELD(lk_grant_answer, token, 8);
+LK_SIZE(lk_grant_told, 24);
+LK_FIELD(lk_grant_told, queue, 0);
+LK_FIELD(lk_grant_told, generation, 8);
+LK_FIELD(lk_grant_told, what, 16);
+LK_FIELD(lk_grant_told, reserved, 20);
 
 #endif /* LK_TESTS_LAYOUT_H */

@@ -11,7 +11,7 @@ Usage: matrix.py HEADER SYMBOLS > matrix.c"""
 import re
 import sys
 
-LENGTHS = ("count", "capacity")
+LENGTHS = ("count", "capacity", "topic_len", "broker_len", "name_len")
 # Integers that stand for something, and values they cannot have. An empty list: any will do.
 NARROW = {
     "sent": ["-1", "2", "77", "INT32_MAX", "INT32_MIN"],
@@ -21,13 +21,18 @@ NARROW = {
     "minor": [],
     "index": ["SIZE_MAX"],
     "queue_index": ["SIZE_MAX"],
+    "shard": ["-2", "INT32_MIN"],
+    "queue_id": ["-1", "INT32_MIN"],
 }
-WIDE = {"now_ms", "next", "offset", "broker_max", "not_before_ms", "limit_ms"}
-DEFAULTS = {"sent": "1", "attempts_plus": "1u", "next": "8", "index": "0", "queue_index": "0"}
+WIDE = {"now_ms", "next", "offset", "broker_max", "not_before_ms", "limit_ms", "hand_over_ms"}
+DEFAULTS = {"sent": "1", "attempts_plus": "1u", "next": "8", "index": "0", "queue_index": "0",
+            "shard": "LK_SHARD_NONE", "id": "f.id", "group": "f.group", "client": "f.lessee",
+            "queue_key": "7", "broker_key": "1", "generation": "1", "request": "1"}
 TOKENS = {"lk_turn": "f.turn", "lk_consumer": "f.consumer", "lk_claim": "f.claim",
-          "lk_str": "f.client"}
-# Parameters that are handles: members of the fixture.
-HANDLES = ("queue", "error", "strategy", "route", "members", "allocator", "shares")
+          "lk_queue_turn": "f.queue_turn", "lk_str": "f.client"}
+# Parameters that are handles: members of the fixture. Those that a panic poisons come first.
+POISONED = ("queue", "ids", "locks", "leases", "grants")
+HANDLES = POISONED + ("error", "strategy", "route", "members", "allocator", "shares")
 # Pointers to one value.
 SINGLES = ("config", "a", "b", "name")
 
@@ -54,7 +59,32 @@ typedef struct fixture {
     lk_allocator *allocator;
     lk_shares *shares;
     lk_str client;
+    lk_queue_ids *ids;
+    lk_queue_locks *locks;
+    lk_leases *leases;
+    lk_grants *grants;
+    lk_queue_turn queue_turn;
+    uint64_t id;
+    uint64_t group;
+    uint64_t lessee;
 } fixture;
+
+/* One queue, open, with a turn that runs; one client, which holds its lease and wants it. */
+static void fixture_tables(fixture *f)
+{
+    uint64_t token = 0;
+    CHECK_STATUS(lk_queue_ids_new(&f->ids), LK_OK);
+    CHECK_STATUS(lk_queue_ids_intern(f->ids, "topic", 5, "broker", 6, 0, &f->id), LK_OK);
+    CHECK_STATUS(lk_queue_locks_new(f->ids, &f->locks), LK_OK);
+    CHECK_STATUS(lk_queue_locks_open(f->locks, f->id, LK_SHARD_NONE, 1), LK_OK);
+    CHECK_STATUS(lk_queue_locks_begin(f->locks, f->id, LK_SHARD_NONE, &f->queue_turn), LK_OK);
+    CHECK_STATUS(lk_leases_new(f->ids, 0, &f->leases), LK_OK);
+    CHECK_STATUS(lk_leases_group(f->leases, "group", 5, &f->group), LK_OK);
+    CHECK_STATUS(lk_leases_client(f->leases, "client", 6, &f->lessee), LK_OK);
+    CHECK_STATUS(lk_leases_acquire(f->leases, f->group, f->id, f->lessee, 0, &token), LK_OK);
+    CHECK_STATUS(lk_grants_new(&f->grants), LK_OK);
+    CHECK_STATUS(lk_grants_want(f->grants, 7, 1, 1, 0), LK_OK);
+}
 
 /* One queue, one client, and its share. */
 static void fixture_begin_allocator(fixture *f)
@@ -80,6 +110,7 @@ static void fixture_begin(fixture *f, int32_t mode)
     lk_delivery taken[4];
     size_t len = 0;
     memset(f, 0, sizeof(*f));
+    fixture_tables(f);
     f->queue = host_queue(&f->h, mode);
     host_put(f->queue, 0, 8);
     if (mode == LK_MODE_ORDERLY) {
@@ -110,6 +141,10 @@ static void fixture_end(fixture *f)
     lk_members_free(f->members);
     lk_allocator_free(f->allocator);
     lk_shares_free(f->shares);
+    lk_grants_free(f->grants);
+    lk_leases_free(f->leases);
+    lk_queue_locks_free(f->locks);
+    lk_queue_ids_free(f->ids);
 }
 
 /* Bytes that are no handle. */
@@ -153,14 +188,15 @@ class Function:
         token = next((p.type for p in self.params if p.type in TOKENS), None)
         concurrent = token in ("lk_consumer", "lk_claim") or name.endswith("begin_consumer")
         self.mode = "LK_MODE_CONCURRENT" if concurrent else "LK_MODE_ORDERLY"
-        self.takes_queue = any(p.name == "queue" for p in self.params)
+        self.poisons = any(p.pointer and p.name in POISONED for p in self.params)
         self.handles = [p for p in self.params if p.pointer and p.name in HANDLES]
 
     def classify(self):
         for index, param in enumerate(self.params):
-            known = HANDLES + SINGLES + ("user_data",)
-            if param.pointer and not param.out and param.name not in known:
-                following = self.params[index + 1].name if index + 1 < len(self.params) else ""
+            following = self.params[index + 1].name if index + 1 < len(self.params) else ""
+            known = param.name in HANDLES + ("user_data",)
+            known = known or param.name in SINGLES and following not in LENGTHS
+            if param.pointer and not param.out and not known:
                 before = [p.name for p in self.params[:index] if p.name in LENGTHS]
                 if following in LENGTHS:
                     param.length = following
@@ -179,7 +215,7 @@ class Function:
     def default(self, param):
         if param.pointer and param.name in HANDLES:
             return f"f.{param.name}"
-        if param.pointer and param.name in SINGLES:
+        if param.pointer and param.name in SINGLES and not param.length:
             return f"&{param.name}"
         if param.name in ("err_out", "user_data") or param.type.endswith("_fn"):
             return "NULL"
@@ -189,7 +225,7 @@ class Function:
             return param.name
         if param.type in TOKENS:
             return TOKENS[param.type]
-        if param.name == "count":
+        if param.name == "count" or param.name.endswith("_len"):
             return "1"
         if param.name == "capacity":
             return "4"
@@ -210,7 +246,7 @@ class Function:
                 config = param.pointee.replace("const ", "")
                 text.append(f"        {config} config = {config.upper()}_INIT;")
                 after.append("        (void)config;")
-            elif param.pointer and param.name in SINGLES:
+            elif param.pointer and param.name in SINGLES and not param.length:
                 text.append(f"        {param.pointee.replace('const ', '')} {param.name};")
                 after.append(f"        memset(&{param.name}, 0, sizeof({param.name}));")
             elif param.out and param.name != "err_out":
@@ -219,7 +255,8 @@ class Function:
             elif param.length:
                 element = param.pointee.replace("const ", "")
                 text.append(f"        {element} {param.name}[4];")
-                after.append(f"        memset({param.name}, 0, sizeof({param.name}));")
+                fill = "'a'" if element == "char" else "0"
+                after.append(f"        memset({param.name}, {fill}, sizeof({param.name}));")
         text += after + [f"        fixture_begin(&f, {self.mode});"]
         text += [f"        {line}" for line in lines] + ["        fixture_end(&f);", "    }"]
         return "\n".join(text)
@@ -307,7 +344,7 @@ class Function:
             lines += ["checks_passed++;"]
         else:
             lines += [f"CHECK_STATUS({self.call()}, LK_ERR_PANIC);"] + self.outputs_untouched()
-            again = "LK_ERR_POISONED" if self.takes_queue else None
+            again = "LK_ERR_POISONED" if self.poisons else None
             if again:
                 lines += [f"CHECK_STATUS({self.call()}, {again});"] + self.outputs_untouched()
         return self.case(lines)
