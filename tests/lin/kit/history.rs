@@ -47,7 +47,14 @@ pub enum Step {
         refusal: Refusal,
     },
     Begin(Result<(), Refusal>),
+    /// The first half of an end of a turn: the queue is left idle, or scheduled. The right to it is
+    /// in another word and goes after that: a `put` between them says `schedule`, and a begin that
+    /// follows is still turned away, with a note that the second half finds. No wake-up is lost.
+    EndLeaves,
     End(TurnEnd),
+    /// Concurrent mode, the first half of a take: it found the queue open. What it takes are steps
+    /// of their own, and `stop` may come between (W16 is about takes that begin later).
+    TakePasses,
     Take {
         n: usize,
         got: Vec<Got>,

@@ -117,7 +117,7 @@ impl Log {
     }
 
     pub fn end_turn(&mut self, turn: Turn<'_, Token>) -> TurnEnd {
-        self.call(|| turn.end(NOW), |answer| vec![Step::End(*answer)])
+        self.call(|| turn.end(NOW), |answer| vec![Step::EndLeaves, Step::End(*answer)])
     }
 
     pub fn take(&mut self, turn: &mut Turn<'_, Token>, n: usize) -> Result<Vec<Got>, Refusal> {
@@ -263,7 +263,10 @@ impl Log {
         self.call(
             || consumer.take(n, NOW).map(drain),
             |answer| match answer {
-                Ok(all) => all.iter().map(|one| Step::Take { n: 1, got: vec![*one] }).collect(),
+                Ok(all) => {
+                    let one = |got: &Got| Step::Take { n: 1, got: vec![*got] };
+                    std::iter::once(Step::TakePasses).chain(all.iter().map(one)).collect()
+                }
                 Err(_) => vec![take_step(n, answer)],
             },
         )

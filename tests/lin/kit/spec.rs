@@ -34,6 +34,10 @@ pub struct Spec {
     scheduled: bool,
     turn: bool,
     noted: bool,
+    /// The turn is ending and left something ready.
+    left_ready: bool,
+    /// A put above a gap has not carried the safe offset over it yet.
+    below_gap: bool,
 }
 
 impl Spec {
@@ -49,6 +53,8 @@ impl Spec {
             scheduled: false,
             turn: false,
             noted: false,
+            left_ready: false,
+            below_gap: false,
         }
     }
 
@@ -96,6 +102,7 @@ impl Spec {
             Step::TakeNothingBesideOthers => !self.closed && !self.stopped,
             Step::PutCarries => {
                 self.carry();
+                self.below_gap = false;
                 true
             }
             Step::AdvanceRaises { next } => {
@@ -109,7 +116,9 @@ impl Spec {
                 other => self.puller_refused(*other),
             },
             Step::Begin(answer) => self.begin(*answer),
+            Step::EndLeaves => self.end_leaves(),
             Step::End(answer) => self.end(*answer),
+            Step::TakePasses => !self.orderly && !self.closed && !self.stopped,
             Step::Take { n, got } => self.take(*n, got),
             Step::TakeRefused { n, refusal } => self.take_refused(*n, *refusal),
             Step::Commit { safe, finished } => self.commit(*safe, finished),
@@ -156,6 +165,7 @@ impl Spec {
             self.highest = self.highest.max(offset);
             count += 1;
         }
+        self.below_gap = count > 0 && self.safe < self.lowest();
         let schedule = self.orderly && !self.scheduled && self.any_ready();
         self.scheduled |= schedule;
         let counts = put.duplicate as usize + put.stale as usize == refused.len();
@@ -190,24 +200,31 @@ impl Spec {
         }
     }
 
+    fn end_leaves(&mut self) -> bool {
+        self.scheduled = self.any_ready();
+        self.left_ready = self.any_ready();
+        self.turn
+    }
+
     fn end(&mut self, answer: TurnEnd) -> bool {
         let expected = if self.closed {
             TurnEnd::HandOver
-        } else if self.any_ready() || self.noted {
+        } else if self.left_ready || self.noted {
             TurnEnd::RunAgain
         } else {
             TurnEnd::Nothing
         };
-        self.scheduled = self.any_ready();
         let legal = self.turn && expected == answer;
         self.turn = false;
+        self.left_ready = false;
         self.noted = false;
         legal
     }
 
     /// The `n` lowest ready messages, or all there are.
     fn take(&mut self, n: usize, got: &[Got]) -> bool {
-        if self.closed || (self.stopped && n > 0) {
+        // Concurrent: `TakePasses` came before.
+        if self.closed || (self.orderly && self.stopped && n > 0) {
             return false;
         }
         let due: Vec<i64> = self.held(Held::Ready).take(n).collect();
@@ -316,7 +333,10 @@ impl Spec {
 
     fn close(&mut self, safe: i64, hand_over: bool) -> bool {
         let legal = !self.closed;
-        self.carry();
+        // Beside a put above a gap it may lag, and stays below the gap: that skips nothing (W3).
+        if !(self.below_gap && safe == self.safe) {
+            self.carry();
+        }
         self.closed = true;
         self.messages.clear();
         legal && safe == self.safe && hand_over != self.turn
