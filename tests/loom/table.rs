@@ -97,7 +97,6 @@ pub const MODELS: &[Model] = &[
     model("token_round", orderly::token_round, 2, None, &["resume_no_cas"]),
     model("token_park", orderly::token_park, 2, Some(2), &["park_relaxed", "resume_relaxed"]),
     model("put_gap_span", orderly::put_gap_span, 2, None, &["span_with_gap"]),
-    model("put_thrice_span", orderly::put_thrice_span, 2, Some(2), &["span_no_recheck"]),
     model(
         "put_thrice_snapshot",
         orderly::put_thrice_snapshot,
@@ -105,7 +104,7 @@ pub const MODELS: &[Model] = &[
         Some(1),
         &["put_record_no_fence"],
     ),
-    model("stop_take_put", orderly::stop_take_put, 2, None, &["stopped_no_help"]),
+    model("stop_take_put", orderly::stop_take_put, 2, Some(2), &["stopped_no_help"]),
     model("close_look", orderly::close_look, 2, Some(2), &["look_no_freeze"]),
     model(
         "reads_bounds",

@@ -343,6 +343,8 @@ impl<T> Window<T> {
             };
             each(index, outcome);
         }
+        // Unknown may mean that a closer came in between.
+        let closed = closed || answer.requeued == 0 && self.progress_closed();
         if closed { Err(Refusal::Closed) } else { Ok(answer) }
     }
 
@@ -371,6 +373,10 @@ impl<T> Window<T> {
         let went_over = moved.as_ref().is_ok_and(|(was, _)| delivery == Some(was.delivery()));
         if let Some(loan) = loan.filter(|_| !went_over) {
             member.loans.add(target.offset, loan);
+        }
+        if moved.is_err() && self.progress_closed() {
+            // A closer came in between.
+            return Err(Refusal::Closed);
         }
         let offset = target.offset;
         Ok(moved.map(|(was, _)| ClaimAt {

@@ -89,7 +89,7 @@ use super::segment::Segment;
 use super::turnstile::Turnstile;
 use super::words::{self, CLOSED, STOPPED};
 use crate::config_consts::SEGMENT_SLOTS;
-use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
+use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::types::{Config, Mode};
 
 pub(super) const SLOTS: u64 = SEGMENT_SLOTS as u64;
@@ -101,7 +101,7 @@ struct PutRecord {
     highest: AtomicI64,
     lag: AtomicI64,
     /// A batch that came above a gap, not necessarily the last one: the highest offset before it
-    /// and its first. Everything outstanding lies below or at the one, or at or above the other.
+    /// and its first. Nothing was ever put between.
     gap_below: AtomicI64,
     gap_first: AtomicI64,
 }
@@ -278,35 +278,23 @@ impl<T> Window<T> {
         if publish & CLOSED != 0 { 0 } else { put.saturating_sub(finished) }
     }
 
-    /// Lock-free: looks again when a batch was published meanwhile.
-    ///
     /// A put above a gap into an empty queue publishes its batch before it carries the safe offset
     /// over the gap, which is not outstanding and must not be counted (W8). Model: put_gap_span
     pub(crate) fn span(&self) -> i64 {
-        loop {
-            // ORDERING: Acquire — the record of this word is seen.
-            let publish = self.front.publish.load(Ordering::Acquire);
-            if publish & CLOSED != 0 {
-                return 0;
-            }
-            let highest = self.highest(publish);
-            let record = &self.front.records[words::put_record_of(publish)];
-            // ORDERING: Relaxed — ordered by the publish word, checked by reading it again.
+        let mut lowest = self.safe_offset();
+        // ORDERING: Acquire — read after the safe offset, so that the difference errs upward.
+        let publish = self.front.publish.load(Ordering::Acquire);
+        let highest = self.highest(publish);
+        for record in &self.front.records {
+            // ORDERING: Acquire, then Relaxed — pairs with `note_gap`: never an older `below` than
+            // `first`. A newer one only makes the gap empty.
+            let first = record.gap_first.load(Ordering::Acquire);
             let below = record.gap_below.load(Ordering::Relaxed);
-            let first = record.gap_first.load(Ordering::Relaxed);
-            let mut lowest = self.safe_offset();
-            if lowest > below && !crate::sync::mutated("span_with_gap") {
-                lowest = lowest.max(first);
+            if lowest > below && lowest < first && !crate::sync::mutated("span_with_gap") {
+                lowest = first;
             }
-            // ORDERING: Acquire fence, Relaxed load — pairs with the Release fence in `publish`:
-            // who read a word of the record after next also sees that a batch came between.
-            fence(Ordering::Acquire);
-            let now = self.front.publish.load(Ordering::Relaxed);
-            if words::rank(now) == words::rank(publish) || crate::sync::mutated("span_no_recheck") {
-                return if lowest > highest { 0 } else { highest - lowest };
-            }
-            crate::sync::hint::spin_loop();
         }
+        if publish & CLOSED != 0 || lowest > highest { 0 } else { highest - lowest }
     }
 
     /// Highest offset put as of a publish word, or of a later one.
@@ -343,8 +331,8 @@ impl<T> Window<T> {
         self.front.publish.load(Ordering::Acquire) & CLOSED != 0
     }
 
-    /// Sets STOPPED in every word that decides something, as `freeze` does with CLOSED; who finds it
-    /// in one of them sees to the others before telling anybody. Model: stop_take_put
+    /// Sets STOPPED in every word that decides something, as `freeze` does with CLOSED; who finds
+    /// it in one of them sees to the others before telling anybody. Model: stop_take_put
     pub(crate) fn stop(&self) {
         // ORDERING: AcqRel — flags; no data hangs on them but each other, the last one read first.
         self.take.consume.fetch_or(STOPPED, Ordering::AcqRel);

@@ -273,8 +273,8 @@ impl<T> Window<T> {
         }
         let record = &self.front.records[words::put_record_of(word ^ PARITY)];
         // ORDERING: Release fence — a reader that is late, and finds here what is written now, also
-        // sees the publish word move on from the last use of this record. Models:
-        // put_thrice_snapshot, put_thrice_span
+        // sees the publish word move on from the last use of this record. Model:
+        // put_thrice_snapshot
         if !mutated("put_record_no_fence") {
             fence(Ordering::Release);
         }
@@ -347,18 +347,17 @@ impl<T> Window<T> {
         }
     }
 
-    /// The batch about to be published comes above a gap: whoever finds everything before it
-    /// finished must not count that as outstanding. It holds for ever, so a record may keep it.
+    /// The batch about to be published comes above a gap: no reader must count that as outstanding.
+    /// It holds for ever, so a record may keep it. A gap is missed only by a reader that is inside
+    /// `span` while two more batches above gaps come.
     #[cold]
     fn note_gap(&self, old_highest: i64, first: i64) {
         // ORDERING: Relaxed — only the puller changes the parity.
         let word = self.front.publish.load(Ordering::Relaxed);
         let record = &self.front.records[words::put_record_of(word ^ PARITY)];
-        // ORDERING: Release fence — as in `publish`.
-        fence(Ordering::Release);
-        // ORDERING: Relaxed — published by the publish word. Model: put_gap_span
-        record.gap_below.store(old_highest, Ordering::Relaxed);
-        record.gap_first.store(first, Ordering::Relaxed);
+        // ORDERING: Release — pairs with `span`. Model: put_gap_span
+        record.gap_below.store(old_highest, Ordering::Release);
+        record.gap_first.store(first, Ordering::Release);
     }
 
     /// The queue was empty up to a gap: the safe offset goes on to the first message (W3 at rest).
@@ -382,9 +381,14 @@ impl<T> Window<T> {
                 Ordering::AcqRel,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => break,
+                Ok(_) => return,
                 Err(now) => word = now,
             }
+        }
+        if word & CLOSED != 0 {
+            // Closed while this put runs, perhaps without looking over the gap: nothing that starts
+            // after it may still find the queue open.
+            self.freeze();
         }
     }
 
@@ -497,6 +501,7 @@ impl<T> Window<T> {
             // Nothing is outstanding exactly if the safe offset is above everything put.
             let empty = words::offset(word) > state.highest;
             if word & CLOSED != 0 {
+                self.freeze();
                 // The close that followed took our pull offset for its final one.
                 let took = words::offset(word) == next;
                 return Ok(Advanced { safe_offset: took.then_some(next) });

@@ -63,7 +63,13 @@ pub enum Step {
         n: usize,
         refusal: Refusal,
     },
-    /// Concurrent mode, beside other takes: one may hold what is ready and not have moved it yet.
+    /// Concurrent mode: what a take that met the closer and is answered Closed may have done before
+    /// that: one message is in flight, for whoever looks meanwhile. May also have done nothing.
+    TakeInVain,
+    /// Concurrent mode, beside other takes, which may have the ranks below and not have moved what
+    /// lies there yet: batches interleave (W2).
+    TakeBesideOthers(Got),
+    /// Likewise: one may hold what is ready and not have moved it yet.
     TakeNothingBesideOthers,
     Commit {
         safe: i64,
@@ -94,6 +100,16 @@ pub enum Step {
         sent: bool,
         refused: bool,
     },
+    /// Concurrent mode: what a `complete` or `settle` that is answered Closed may have done to one
+    /// message before. Its state word and the close are decided by two words: the message may be
+    /// passed over by takes and cuts, but the final offset does not cover it, and nobody is told
+    /// that it is finished. May also have done nothing.
+    FinishInVain {
+        offset: i64,
+    },
+    /// Concurrent mode, the second half of a `complete` or `settle` that finished something: the
+    /// safe offset follows. An `advance` between the halves leaves it to this one (W9).
+    FinishCarries,
     /// The safe offset in the answer of a `complete` or `settle`.
     SafeAnswer(i64),
     /// Any verb on messages answered Closed.
@@ -125,6 +141,9 @@ pub enum Step {
         max: usize,
         offsets: Vec<i64>,
     },
+    /// One message that a scan beside others named: it goes from one to the next (W14), so it may
+    /// have passed what became so later.
+    ExpiredNames(i64),
     /// Weak reads are checked against bounds, not as steps (W8).
     Count(u64),
     Bytes(u64),
