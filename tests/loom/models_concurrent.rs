@@ -49,6 +49,17 @@ pub fn put_complete() -> Rest {
     scene.finish([puller])
 }
 
+/// What is being put is completed before its put is through: at rest the safe offset is above it.
+pub fn put_complete_ready() -> Rest {
+    let scene = Scene::concurrent();
+    let completer = scene.spawn(2, completes(0));
+    let mut log = scene.beside();
+    let mut puller = scene.queue.puller().expect("the only puller");
+    log.put(&mut puller, &scene.ledger, &[sized(0)]).expect("open");
+    drop((puller, log));
+    scene.finish([completer])
+}
+
 /// Two consumers share three messages; none is delivered twice or lost.
 pub fn take_take() -> Rest {
     let mut scene = Scene::concurrent();

@@ -73,6 +73,24 @@ pub fn put_commit() -> Rest {
     scene.finish([])
 }
 
+/// What is being put is taken and committed before its put is through: at rest the safe offset is
+/// above it.
+pub fn put_take_commit() -> Rest {
+    let mut scene = Scene::orderly();
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    let puller = scene.spawn(2, |log, queue, ledger| {
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(0)]).expect("open");
+    });
+    let mut log = scene.beside();
+    let _ = log.take(&mut turn, 1);
+    log.commit(&mut turn).expect("open");
+    log.end_turn(turn);
+    drop(log);
+    scene.finish([puller])
+}
+
 /// The same above a gap: at rest the safe offset is that of the first message, whoever was last
 /// (W3).
 pub fn put_gap_commit() -> Rest {

@@ -96,6 +96,7 @@ pub const MODELS: &[Model] = &[
     ),
     model("token_round", orderly::token_round, 2, None, &["resume_no_cas"]),
     model("token_park", orderly::token_park, 2, Some(2), &["park_relaxed", "resume_relaxed"]),
+    model("put_take_commit", orderly::put_take_commit, 2, Some(2), &["pulled_word_only"]),
     model("put_gap_span", orderly::put_gap_span, 2, None, &["span_with_gap"]),
     model(
         "put_thrice_snapshot",
@@ -134,6 +135,7 @@ pub const MODELS: &[Model] = &[
         Some(3),
         &["pull_before_publish", "gap_no_fence", "settle_no_look_again"],
     ),
+    model("put_complete_ready", concurrent::put_complete_ready, 2, Some(2), &["pulled_word_only"]),
     model("put_take_concurrent", concurrent::put_take_concurrent, 2, None, &["publish_relaxed"]),
     model("take_take", concurrent::take_take, 2, Some(2), &["take_no_cas_at_all"]),
     model(

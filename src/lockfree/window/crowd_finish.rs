@@ -305,10 +305,8 @@ impl<T> Window<T> {
         }
         let mut answer = None;
         loop {
-            // The pull offset first: whatever was published by then is seen by the second read
-            // (W3).
-            let pull = self.pull_word();
-            let lowest = self.lowest_outstanding(self.published());
+            let (pull, published) = self.pulled();
+            let lowest = self.lowest_outstanding(published);
             let next = lowest.unwrap_or(pull);
             // ORDERING: Acquire — answered to the caller.
             let word = self.progress.load(Ordering::Acquire);

@@ -402,9 +402,8 @@ impl<T> Window<T> {
                     self.pull_word()
                 };
             }
-            // The pull offset first: whatever was published by then is seen by the second read.
-            let pull = self.pull_word();
-            state.seen = self.published();
+            let (pull, published) = self.pulled();
+            state.seen = published;
             if rank >= state.seen {
                 return pull;
             }

@@ -89,7 +89,7 @@ use super::segment::Segment;
 use super::turnstile::Turnstile;
 use super::words::{self, CLOSED, STOPPED};
 use crate::config_consts::SEGMENT_SLOTS;
-use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use crate::types::{Config, Mode};
 
 pub(super) const SLOTS: u64 = SEGMENT_SLOTS as u64;
@@ -323,6 +323,32 @@ impl<T> Window<T> {
     pub(super) fn pull_word(&self) -> i64 {
         // ORDERING: Acquire — pairs with the Release in `raise_pull`: the messages below are seen.
         words::offset(self.front.pull.load(Ordering::Acquire))
+    }
+
+    /// For a finisher: what the safe offset is if nothing below the published rank is outstanding, and
+    /// that rank. A put raises the pull word after it published, so what is published counts as
+    /// pulled: it may be finished before its put is through, and nobody comes back for it.
+    /// Lock-free: looks again when a batch was published meanwhile. Models: put_take_commit,
+    /// put_complete_ready
+    pub(super) fn pulled(&self) -> (i64, u64) {
+        // The pull word first: whatever was published by then is seen by the second read (W3).
+        let pull = self.pull_word();
+        loop {
+            let order =
+                crate::sync::ordering("published_relaxed", Ordering::Acquire, Ordering::Relaxed);
+            // ORDERING: Acquire — as `published`.
+            let publish = self.front.publish.load(order);
+            let above = self.highest(publish) + 1;
+            // ORDERING: Acquire fence, Relaxed load — pairs with the Release fence in `publish`: the
+            // record was that of this word.
+            fence(Ordering::Acquire);
+            let now = self.front.publish.load(Ordering::Relaxed);
+            if words::rank(now) == words::rank(publish) {
+                let pulled = if crate::sync::mutated("pulled_word_only") { pull } else { above };
+                return (pull.max(pulled), words::rank(publish));
+            }
+            crate::sync::hint::spin_loop();
+        }
     }
 
     /// Reads the last word that `freeze` closes: once this says so, every verb does.

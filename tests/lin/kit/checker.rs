@@ -47,8 +47,8 @@ pub fn check(start: &Spec, events: &[Event], order: Order) -> Result<(), String>
 /// that ran alone: not that nothing lower was ready, or nothing at all. And a scan for what has
 /// expired beside others is a step for each message that it names.
 ///
-/// Orderly mode: a take of fewer than it may have took all there was when it looked; a put beside it
-/// may have come by then, for who looks from outside.
+/// Orderly mode: a take of fewer than it may have took all there was when it looked; a put beside
+/// it may have come by then, for who looks from outside.
 fn beside_others(start: &Spec, events: &[&Event], order: Order) -> Vec<Event> {
     let moves = |step: &Step| {
         let back = matches!(step, Step::Requeue { .. } | Step::Settle { .. });
