@@ -275,7 +275,7 @@ impl<T> Window<T> {
         // ORDERING: Release fence — a reader that is late, and finds here what is written now, also
         // sees the publish word move on from the last use of this record. Model:
         // put_thrice_snapshot
-        if !mutated("put_record_no_fence") {
+        if !mutated("put_record_no_fence") && !mutated("publish_relaxed") {
             fence(Ordering::Release);
         }
         // ORDERING: Relaxed — published by the compare-and-swap; no reader of the current parity
