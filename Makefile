@@ -70,14 +70,6 @@ shuttle: ## larger mixes under random and PCT schedules
 	RUSTFLAGS="--cfg lk_shuttle" CARGO_TARGET_DIR=$(target)/shuttle \
 	    cargo test --test shuttle
 
-shuttle-histories: ## recorded histories under shuttle; findings are open: src/docs/proofs.md
-	LK_SHUTTLE_HISTORIES=1 RUSTFLAGS="--cfg lk_shuttle" CARGO_TARGET_DIR=$(target)/shuttle \
-	    cargo test --test shuttle histories
-
-lin-concurrent: ## histories of real threads, concurrent mode; a finding is open: src/docs/proofs.md
-	LK_LIN_CONCURRENT=1 cargo test --test lin
-
-.PHONY: shuttle-histories lin-concurrent
 tsan: ## real threads under ThreadSanitizer
 	$(unstable) RUSTFLAGS="$(tsan_flags)" CARGO_TARGET_DIR=$(target)/tsan \
 	    TSAN_OPTIONS="suppressions=$(CURDIR)/.ci/tsan.suppressions" \

@@ -91,6 +91,25 @@ fn planted_unsafe_code_is_found() {
 }
 
 #[test]
+fn unsafe_code_says_why_it_is_safe() {
+    holds(structure::safety);
+}
+
+#[test]
+fn planted_unsafe_code_without_reason_is_found() {
+    let rule = structure::safety;
+    let reason = "// SAFETY: held.\n";
+    finds_at(rule, "src/lockfree/x.rs", "fn f() {\n    unsafe { g() }\n}", 2);
+    finds_at(rule, "ffi/src/x.rs", "unsafe impl Send for S {}", 1);
+    finds_at(rule, "src/lockfree/x.rs", &format!("{reason}unsafe {{ f() }};\nunsafe {{ g() }}"), 3);
+    finds_at(rule, "src/lockfree/x.rs", &format!("{reason}f()"), 1);
+    assert_eq!(finds(rule, "src/x.rs", &format!("{reason}\nunsafe {{ f() }}")).len(), 2);
+    let fine =
+        format!("{reason}// More.\n#[cfg(x)]\nlet a = unsafe {{ f() }};\nunsafe fn f() {{}}");
+    assert!(finds(rule, "src/lockfree/x.rs", &fine).is_empty());
+}
+
+#[test]
 fn the_core_is_pure() {
     holds(structure::purity);
 }

@@ -66,6 +66,7 @@ impl<T> Pool<T> {
                 next.store(spare.first, Ordering::Relaxed);
                 spare.first = segment;
                 spare.ready += 1;
+                debug_assert!(spare.ready <= spare.allocated, "a segment is in the pool twice");
                 segment = rest;
             }
         }

@@ -430,8 +430,10 @@ impl<T> Segment<T> {
 
     /// Pass holder: leaves the payload of a slot below the consume rank to a closer.
     pub(crate) fn offer(&self, slot: usize) {
-        // ORDERING: AcqRel — who withdraws it sees our use of the payload before.
-        self.offer.fetch_or(1 << slot, Ordering::AcqRel);
+        // ORDERING: AcqRel — Release: who withdraws it sees our use of the payload before; Acquire:
+        // we see that a closer was here, see `spread::offer_all`. Model: requeue_close
+        let order = crate::sync::ordering("offer_relaxed", Ordering::AcqRel, Ordering::Relaxed);
+        self.offer.fetch_or(1 << slot, order);
     }
 
     /// Closer or pass holder: takes an offer away; who gets true has the payload.
@@ -497,7 +499,15 @@ impl<T> Segment<T> {
         let success =
             crate::sync::ordering("meta_move_relaxed", Ordering::AcqRel, Ordering::Relaxed);
         // ORDERING: as said above.
-        let moved = self.state(slot).compare_exchange(from.0, to.0, success, Ordering::Acquire);
+        let moved = if crate::sync::mutated("meta_move_no_cas")
+            || crate::sync::mutated("take_no_cas_at_all")
+        {
+            // ORDERING: AcqRel — the planted bug: overwrites what another did meanwhile.
+            Ok(self.state(slot).swap(to.0, Ordering::AcqRel))
+        } else {
+            // ORDERING: as said above.
+            self.state(slot).compare_exchange(from.0, to.0, success, Ordering::Acquire)
+        };
         moved.map(|_| ()).map_err(Meta)
     }
 
@@ -508,7 +518,8 @@ impl<T> Segment<T> {
         // Acquire: if we are the last, everybody's reads come before our release. Model:
         // complete_give_back
         let order = crate::sync::ordering("end_loan_relaxed", Ordering::AcqRel, Ordering::Relaxed);
-        Meta(self.state(slot).fetch_sub(Meta::LOAN, order)).without_loan()
+        let was = Meta(self.state(slot).fetch_sub(Meta::LOAN, order));
+        if crate::sync::mutated("end_loan_old_word") { was } else { was.without_loan() }
     }
 
     /// Who has the window alone: this slot is free.

@@ -6,7 +6,6 @@
 //! bit 0 HELD     somebody has the right
 //! bit 2 NOTED    somebody was turned away since it was taken
 //! bit 3 CLOSED   it is given to nobody any more
-//! bit 4 STOPPED  a flag that travels along for the owner of the queue
 //! bit 5..64      number of the right, one more for every taking; lasts 2^59 takings
 //!
 //! gate, written by the holder alone but for `resume`:
@@ -20,7 +19,7 @@
 //! the gate: their linearization points. All lock-free. The state is touched only while INSIDE, by
 //! who set it. The release of one holder (Release) and the taking of the next (Acquire) order their
 //! accesses to the state; so do park and resume.
-//! Models: begin_begin_end, end_close, begin_close.
+//! Models: begin_begin_end, end_close, begin_close, token_round, token_park.
 
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +30,6 @@ pub(super) const HELD: u64 = 1;
 const INSIDE: u64 = 1;
 pub(super) const NOTED: u64 = 4;
 pub(super) const CLOSED: u64 = 8;
-const STOPPED: u64 = 16;
 pub(super) const NUMBER_SHIFT: u32 = 5;
 
 /// See the module.
@@ -93,7 +91,7 @@ impl<S> Turnstile<S> {
                 word | NOTED
             } else {
                 let number = (word >> NUMBER_SHIFT) + 1;
-                (number << NUMBER_SHIFT) | (word & STOPPED) | HELD
+                (number << NUMBER_SHIFT) | HELD
             };
             // ORDERING: Acquire — pairs with the Release of `release`: the last holder's state is
             // seen. AcqRel as the note also continues the release sequence. Model: begin_begin_end
@@ -116,14 +114,17 @@ impl<S> Turnstile<S> {
         if number == 0 || number >> (64 - NUMBER_SHIFT) != 0 {
             return Err(Denied::Stale);
         }
-        // ORDERING: Acquire — pairs with the Release of `park`: the state is seen. Model:
-        // token_round
-        match self.gate.compare_exchange(
-            number << 1,
-            number << 1 | INSIDE,
-            Ordering::Acquire,
-            Ordering::Relaxed,
-        ) {
+        let (parked, inside) = (number << 1, number << 1 | INSIDE);
+        if mutated("resume_no_cas") {
+            // ORDERING: AcqRel — the planted bug: two may find it parked.
+            let parked = self.gate.load(Ordering::Acquire) == parked;
+            self.gate.swap(inside, Ordering::AcqRel);
+            return if parked { Ok(Pass { stile: self, number }) } else { Err(Denied::Busy) };
+        }
+        // ORDERING: Acquire — pairs with the Release of `park`: the state is seen. Models:
+        // token_round, token_park
+        let success = ordering("resume_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        match self.gate.compare_exchange(parked, inside, success, Ordering::Relaxed) {
             Ok(_) => Ok(Pass { stile: self, number }),
             Err(_) => Err(self.why_not(number)),
         }
@@ -144,16 +145,6 @@ impl<S> Turnstile<S> {
         // Model: end_close
         let was = self.word.fetch_or(CLOSED, Ordering::AcqRel);
         if was & CLOSED != 0 { Err(()) } else { Ok(was & HELD != 0) }
-    }
-
-    pub(crate) fn stop(&self) {
-        // ORDERING: AcqRel — the flag carries no data; it must not break the release sequence.
-        self.word.fetch_or(STOPPED, Ordering::AcqRel);
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        // ORDERING: Acquire — not behind a `stop` that returned before.
-        self.word.load(Ordering::Acquire) & STOPPED != 0
     }
 
     /// Held by somebody, inside or not.
@@ -183,8 +174,14 @@ impl<'t, S> Pass<'t, S> {
 
     /// Puts it down without releasing it.
     pub(crate) fn park(self) -> u64 {
-        // ORDERING: Release — pairs with the Acquire of `resume`: the next thread sees the state.
-        store_release(&self.stile.gate, self.number << 1);
+        if mutated("park_relaxed") {
+            // ORDERING: Relaxed — the planted bug: the next one does not see the state.
+            self.stile.gate.swap(self.number << 1, Ordering::Relaxed);
+        } else {
+            // ORDERING: Release — pairs with the Acquire of `resume`: the next thread sees the
+            // state. Model: token_park
+            store_release(&self.stile.gate, self.number << 1);
+        }
         let number = self.number;
         std::mem::forget(self);
         number

@@ -269,7 +269,7 @@ impl<T: Send + Sync> ProcessQueue<T> {
 
     /// Whether [`stop`](Self::stop) was called. Wait-free.
     pub fn is_stopped(&self) -> bool {
-        self.window.lane.is_stopped()
+        self.window.is_stopped()
     }
 
     /// Whether the message with this offset is ready (upstream's `containsMessage`). Lock-free.

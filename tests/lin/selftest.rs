@@ -35,6 +35,10 @@ fn finish(offset: i64, outcome: Outcome) -> Step {
     Step::Finish { offset, delivery: 0, outcome }
 }
 
+fn end(answer: TurnEnd) -> [Step; 2] {
+    [Step::EndLeaves, Step::End(answer)]
+}
+
 fn close(safe: i64, hand_over: bool) -> Step {
     Step::Close { safe, hand_over }
 }
@@ -100,17 +104,79 @@ fn close_is_terminal_and_atomic() {
     assert!(!orderly(&[close(0, false)], &[commit(1, &[0])]), "lost commit");
     assert!(!orderly(&[close(1, false)], &[Step::ClosedAnswer]), "commit refused but counted");
     assert!(!orderly(&[close(0, false)], &[close(0, false)]), "closed twice");
-    assert!(orderly(&[close(0, false)], &[Step::End(TurnEnd::HandOver)]));
-    assert!(orderly(&[close(0, true)], &[Step::End(TurnEnd::RunAgain)]));
-    assert!(!orderly(&[close(0, true)], &[Step::End(TurnEnd::HandOver)]), "hand-over told twice");
-    assert!(!orderly(&[close(0, false)], &[Step::End(TurnEnd::RunAgain)]), "hand-over never told");
+    assert!(orderly(&[close(0, false)], &end(TurnEnd::HandOver)));
+    assert!(orderly(&[close(0, true)], &end(TurnEnd::RunAgain)));
+    assert!(!orderly(&[close(0, true)], &end(TurnEnd::HandOver)), "hand-over told twice");
+    assert!(!orderly(&[close(0, false)], &end(TurnEnd::RunAgain)), "hand-over never told");
+    // Once close returned, whatever it left unchanged answers CLOSED too.
+    let after = [close(0, true)];
+    let advance = Step::Advance { next: 0, safe: None };
+    let alone = |last| linearizable(Mode::Orderly, &history(&after, &[last], &[]));
+    assert!(!alone(advance), "an advance that changes nothing");
+    assert!(alone(Step::AdvanceRefused { next: 0, refusal: Refusal::Closed }));
+}
+
+#[test]
+fn an_end_leaves_the_queue_before_it_leaves_the_turn() {
+    let mut before = turn_with(1, 1);
+    before.push(commit(1, &[0]));
+    let told = |puts: &[Step], ends: TurnEnd| {
+        linearizable(Mode::Orderly, &history(&before, puts, &end(ends)))
+    };
+    let busy = Step::Begin(Err(Refusal::Busy));
+    // The put fell between, and who came for it left a note.
+    assert!(told(&[put(&[1], true), busy.clone()], TurnEnd::RunAgain));
+    assert!(!told(&[put(&[1], true), busy], TurnEnd::Nothing), "a wake-up is lost");
+    assert!(!told(&[put(&[1], false)], TurnEnd::Nothing), "ready, and nobody is told");
+    assert!(told(&[put(&[1], true)], TurnEnd::Nothing));
+    assert!(told(&[put(&[1], false)], TurnEnd::RunAgain));
+    assert!(!told(&[put(&[1], true)], TurnEnd::RunAgain), "both are told");
+}
+
+#[test]
+fn a_stop_may_fall_into_a_concurrent_take() {
+    let before = [put(&[0, 1], false)];
+    let takes = [Step::TakePasses, take(0, 1), take(1, 1)];
+    let looks = Step::Snapshot(Box::new(Snapshot {
+        count: 2,
+        bytes: 2,
+        cached_count: 1,
+        cached_min: 1,
+        cached_max: 1,
+        in_flight_count: 1,
+        pull_offset: 2,
+        highest_put: 1,
+        oldest_offset: Some(0),
+        stopped: true,
+        ..Snapshot::default()
+    }));
+    let beside =
+        |others: &[Step]| linearizable(Mode::Concurrent, &history(&before, &takes, others));
+    assert!(beside(&[Step::Stop]));
+    assert!(beside(&[Step::Stop, looks]), "stopped when half was taken");
+    let stopped = [put(&[0, 1], false), Step::Stop];
+    assert!(!linearizable(Mode::Concurrent, &history(&stopped, &takes, &[])), "began later");
+    let one_step = [take(0, 1), Step::Stop, take(1, 1)];
+    assert!(!linearizable(Mode::Orderly, &history(&turn_with(2, 0), &one_step, &[])), "orderly");
+}
+
+#[test]
+fn a_close_may_miss_the_gap_below_a_put_beside_it() {
+    let gap = [put(&[5], true), Step::PutCarries];
+    let both = |puts: &[Step], last| {
+        linearizable(Mode::Orderly, &history(&[], puts, &[close(last, true)]))
+    };
+    assert!(both(&gap, 0) && both(&gap, 5));
+    assert!(!both(&gap, 3) && !both(&gap, 6), "neither before nor after the gap");
+    let closed = |last| linearizable(Mode::Orderly, &history(&gap, &[close(last, true)], &[]));
+    assert!(closed(5) && !closed(0), "the put has returned");
 }
 
 #[test]
 fn a_busy_begin_leaves_a_note() {
     let before = [Step::Begin(Ok(()))];
     let busy = Step::Begin(Err(Refusal::Busy));
-    let told = |end| history(&before, std::slice::from_ref(&busy), &[Step::End(end)]);
+    let told = |ends| history(&before, std::slice::from_ref(&busy), &end(ends));
     assert!(linearizable(Mode::Orderly, &told(TurnEnd::RunAgain)));
     assert!(!linearizable(Mode::Orderly, &told(TurnEnd::Nothing)), "a wake-up is lost");
 }

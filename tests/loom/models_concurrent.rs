@@ -49,6 +49,17 @@ pub fn put_complete() -> Rest {
     scene.finish([puller])
 }
 
+/// What is being put is completed before its put is through: at rest the safe offset is above it.
+pub fn put_complete_ready() -> Rest {
+    let scene = Scene::concurrent();
+    let completer = scene.spawn(2, completes(0));
+    let mut log = scene.beside();
+    let mut puller = scene.queue.puller().expect("the only puller");
+    log.put(&mut puller, &scene.ledger, &[sized(0)]).expect("open");
+    drop((puller, log));
+    scene.finish([completer])
+}
+
 /// Two consumers share three messages; none is delivered twice or lost.
 pub fn take_take() -> Rest {
     let mut scene = Scene::concurrent();
@@ -163,6 +174,7 @@ pub fn claim_expired() -> Rest {
     let queue = Arc::clone(&scene.queue);
     let mut consumer = in_flight(&mut scene, &queue, &[0, 1]);
     let observer = scene.spawn(2, |log, queue, _| {
+        log.snapshot(queue);
         log.expired(queue, true, 1);
     });
     let mut log = scene.beside();
@@ -170,6 +182,29 @@ pub fn claim_expired() -> Rest {
     log.settle(claim, true).expect("open");
     drop((consumer, log));
     scene.finish([observer])
+}
+
+/// The segment goes back to the pool and comes again while somebody looks for what has expired: an
+/// offset is not named for the delivery of another. The reader is the main thread, so that one
+/// preemption is enough to catch it in the middle.
+pub fn late_expired() -> Rest {
+    let mut scene = Scene::concurrent();
+    let queue = Arc::clone(&scene.queue);
+    let mut consumer = in_flight(&mut scene, &queue, &[0, 1]);
+    scene.log.complete(&mut consumer, &[(0, 1)]).expect("open");
+    drop(consumer);
+    scene.ready(&[2]);
+    let writer = scene.spawn(2, |log, queue, ledger| {
+        let mut consumer = queue.consumer().expect("a free place");
+        log.complete(&mut consumer, &[(1, 1)]).expect("open");
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(3), sized(4)]).expect("open");
+        log.put(&mut puller, ledger, &[sized(5)]).expect("open");
+    });
+    let mut log = scene.beside();
+    log.expired(&queue, true, 2);
+    drop(log);
+    scene.finish([writer])
 }
 
 /// The payload is released by the later of the completion and the end of the loan (W12), and the
@@ -205,20 +240,22 @@ pub fn close_give_back() -> Rest {
     scene.finish([closer])
 }
 
-/// Who was told a safe offset sees what was finished below it.
+/// Who was told a safe offset sees what was finished below it, by whomever.
 pub fn complete_safe_reads() -> Rest {
     let mut scene = Scene::concurrent();
-    scene.ready(&[0, 1]);
     let queue = Arc::clone(&scene.queue);
-    let mut consumer = queue.consumer().expect("a free place");
-    let observer = scene.spawn(2, |log, queue, _| {
-        log.safe(queue);
-        log.contains(queue, 0);
-    });
+    let mut consumer = in_flight(&mut scene, &queue, &[0, 1]);
+    let others = [
+        scene.spawn(2, completes(1)),
+        scene.spawn(3, |log, queue, _| {
+            log.safe(queue);
+            log.expired(queue, true, 2);
+        }),
+    ];
     let mut log = scene.beside();
-    log.complete(&mut consumer, &[(0, 0)]).expect("open");
+    log.complete(&mut consumer, &[(0, 1)]).expect("open");
     drop((consumer, log));
-    scene.finish([observer])
+    scene.finish(others)
 }
 
 /// A completion is in the final offset, or it is answered Closed and has no effect (W10).

@@ -73,6 +73,24 @@ pub fn put_commit() -> Rest {
     scene.finish([])
 }
 
+/// What is being put is taken and committed before its put is through: at rest the safe offset is
+/// above it.
+pub fn put_take_commit() -> Rest {
+    let mut scene = Scene::orderly();
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    let puller = scene.spawn(2, |log, queue, ledger| {
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(0)]).expect("open");
+    });
+    let mut log = scene.beside();
+    let _ = log.take(&mut turn, 1);
+    log.commit(&mut turn).expect("open");
+    log.end_turn(turn);
+    drop(log);
+    scene.finish([puller])
+}
+
 /// The same above a gap: at rest the safe offset is that of the first message, whoever was last
 /// (W3).
 pub fn put_gap_commit() -> Rest {
@@ -355,6 +373,91 @@ pub fn token_round() -> Rest {
     other.join().expect("the other thread");
     assert_eq!(queue.resume_turn(token).err(), Some(Refusal::Stale), "somebody ended it");
     scene.finish([])
+}
+
+/// Two threads that take the turn up, use it and put it down again: each sees what the last one
+/// did.
+pub fn token_park() -> Rest {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0, 1]);
+    let queue = Arc::clone(&scene.queue);
+    let token = scene.log.begin_turn(&queue).expect("the first turn").suspend();
+    let use_it = move |log: &mut Log, queue: &Queue| match queue.resume_turn(token) {
+        Ok(mut turn) => {
+            log.take(&mut turn, 1).expect("ready");
+            turn.suspend();
+        }
+        Err(refusal) => assert_eq!(refusal, Refusal::Busy),
+    };
+    let other = scene.spawn(2, move |log, queue, _| use_it(log, queue));
+    let mut log = scene.beside();
+    use_it(&mut log, &queue);
+    drop(log);
+    other.join().expect("the other thread");
+    let mut turn = queue.resume_turn(token).expect("put down");
+    scene.log.commit(&mut turn).expect("open");
+    scene.log.end_turn(turn);
+    scene.finish([])
+}
+
+/// A gap below what is put into an empty queue is not outstanding (W8).
+pub fn put_gap_span() -> Rest {
+    let scene = Scene::orderly();
+    let puller = scene.spawn(2, |log, queue, ledger| {
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(5), sized(6)]).expect("open");
+    });
+    let mut log = scene.beside();
+    log.span(&scene.queue);
+    drop(log);
+    scene.finish([puller])
+}
+
+/// Three batches, the third of which uses the record of the first, under a cut of what may be old
+/// (W13). The third needs no new segment, which would order more than a put does.
+pub fn put_thrice_snapshot() -> Rest {
+    let scene = Scene::orderly();
+    let puller = scene.spawn(2, |log, queue, ledger| {
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(5)]).expect("open");
+        log.put(&mut puller, ledger, &[sized(6), sized(7)]).expect("open");
+        log.put(&mut puller, ledger, &[sized(8)]).expect("open");
+    });
+    let mut log = scene.beside();
+    log.snapshot(&scene.queue);
+    drop(log);
+    scene.finish([puller])
+}
+
+/// Who was told that the queue is stopped finds it stopped (W16).
+pub fn stop_take_put() -> Rest {
+    let mut scene = Scene::orderly();
+    scene.ready(&[0]);
+    let queue = Arc::clone(&scene.queue);
+    let mut turn = scene.log.begin_turn(&queue).expect("the first turn");
+    let mut puller = queue.puller().expect("the only puller");
+    let stopper = scene.spawn(2, |log, queue, _| log.stop(queue));
+    let mut log = scene.beside();
+    let _ = log.take(&mut turn, 1);
+    let _ = log.put(&mut puller, &scene.ledger, &[sized(1)]);
+    log.end_turn(turn);
+    drop((puller, log));
+    scene.finish([stopper])
+}
+
+/// Who was shown a closed queue finds it closed (W10).
+pub fn close_look() -> Rest {
+    let scene = Scene::orderly();
+    let queue = Arc::clone(&scene.queue);
+    let mut puller = queue.puller().expect("the only puller");
+    let closer = scene.spawn(2, |log, queue, _| {
+        log.close(queue).expect("the only close");
+    });
+    let mut log = scene.beside();
+    log.snapshot(&queue);
+    let _ = log.advance(&mut puller, 0);
+    drop((puller, log));
+    scene.finish([closer])
 }
 
 /// Exactly the later of an advance and the commit that empties the queue tells the new offset (W9).

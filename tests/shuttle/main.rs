@@ -41,31 +41,15 @@ fn history(mode: Mode, seed: u64) {
     }
 }
 
-/// Histories have two open findings (`src/docs/proofs.md`, Open), so they run where they are asked
-/// for: `make shuttle-histories`.
-fn histories_are_asked_for() -> bool {
-    let asked = std::env::var_os("LK_SHUTTLE_HISTORIES").is_some();
-    if !asked {
-        println!("not asked for: LK_SHUTTLE_HISTORIES is not set");
-    }
-    asked
-}
-
 /// W1 to W11, T1, T2 in every interleaving the schedulers come by.
 #[test]
 fn orderly_histories_are_linearizable() {
-    if !histories_are_asked_for() {
-        return;
-    }
     explore("orderly_histories", 4_000, |seed| history(Mode::Orderly, seed));
 }
 
 /// W1 to W3, W7 to W10, W14, W15 likewise.
 #[test]
 fn concurrent_histories_are_linearizable() {
-    if !histories_are_asked_for() {
-        return;
-    }
     explore("concurrent_histories", 4_000, |seed| history(Mode::Concurrent, seed));
 }
 

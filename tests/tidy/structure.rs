@@ -179,3 +179,37 @@ pub fn purity(files: &[File]) -> Vec<String> {
     }
     found
 }
+
+/// Each unsafe block and each unsafe `impl` has a SAFETY comment of its own right above it; none
+/// stands elsewhere.
+pub fn safety(files: &[File]) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        if !file.is_in("src") && !file.is_in("ffi/src") {
+            continue;
+        }
+        let comments: Vec<&str> = file.comments.lines().collect();
+        let code: Vec<&str> = file.code.lines().collect();
+        let states = |line: usize| comments[line].contains("SAFETY:");
+        let mut used = vec![false; comments.len()];
+        for at in words(&file.code, "unsafe") {
+            let rest = file.code[at + "unsafe".len()..].trim_start();
+            if !rest.starts_with('{') && words(rest, "impl").next() != Some(0) {
+                continue;
+            }
+            let line = line_of(&file.code, at);
+            let beside = |above: &usize| {
+                let text = code[*above].trim();
+                text.is_empty() && !comments[*above].trim().is_empty() || text.starts_with("#[")
+            };
+            let mut above = (0..line).rev().take_while(beside);
+            match above.find(|above| states(*above) && !used[*above]) {
+                Some(reason) => used[reason] = true,
+                None => found.push(file.at(line, "unsafe without a SAFETY: comment of its own")),
+            }
+        }
+        let idle = (0..comments.len()).filter(|line| states(*line) && !used[*line]);
+        found.extend(idle.map(|line| file.at(line, "a SAFETY: comment above nothing unsafe")));
+    }
+    found
+}

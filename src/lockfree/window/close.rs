@@ -15,7 +15,7 @@ use super::batch::{Place, Sink};
 use super::lookup::At;
 use crate::lockfree::meta::State;
 use crate::lockfree::words::{self, CLOSED};
-use crate::sync::atomic::{Ordering, fence};
+use crate::sync::atomic::Ordering;
 
 /// Who is still at work in a window that is being closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,8 +96,6 @@ impl<T> Window<T> {
     pub(crate) fn release_unlent(&self, who: CloseSink, sink: &mut impl Sink<T>) {
         // ORDERING: Acquire — frozen; the state words of what was taken are seen.
         let k = words::rank(self.take.consume.load(Ordering::Acquire));
-        // ORDERING: SeqCst fence — pairs with the one in `spread::offer_all`. Model: requeue_close
-        fence(Ordering::SeqCst);
         let published = self.published();
         let safe = self.safe_offset();
         let Some(head) = self.head() else { return };

@@ -24,6 +24,7 @@ use crate::lockfree::meta::{Meta, State, seq_of};
 use crate::lockfree::segment::Segment;
 use crate::lockfree::words::{self, CLOSED};
 use crate::sync::atomic::Ordering;
+use crate::sync::mutated;
 use crate::types::{Expired, Outcome, Refusal, Requeued, Target};
 
 /// What only the holder of a consumer handle knows.
@@ -100,12 +101,19 @@ impl<T> Window<T> {
             }
             // ORDERING: AcqRel — the ranks are ours alone from here; their messages are decided by
             // the state words. Relaxed failure: another look. Model: take_take
-            let won = self.take.consume.compare_exchange_weak(
-                word,
-                words::with_rank(word, k + run),
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
+            let taken = words::with_rank(word, k + run);
+            let won = if mutated("take_no_cas_at_all") {
+                // ORDERING: AcqRel — the planted bug, here and in `move_meta`: overwrites.
+                Ok(self.take.consume.swap(taken, Ordering::AcqRel))
+            } else {
+                // ORDERING: as said above.
+                self.take.consume.compare_exchange_weak(
+                    word,
+                    taken,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                )
+            };
             if won.is_ok() {
                 self.take_fresh(member, k, k + run, now_ms);
             } else {
@@ -278,7 +286,8 @@ impl<T> Window<T> {
             if meta.seq() != seq || meta.is_dead() {
                 break Outcome::Unknown;
             }
-            if target.delivery != 0 && target.delivery != meta.delivery() {
+            let another = target.delivery != 0 && target.delivery != meta.delivery();
+            if another && !mutated("delivery_not_compared") {
                 break if meta.state() == State::Done { Outcome::Unknown } else { Outcome::Stale };
             }
             let Some(next) = step(meta) else {
@@ -334,6 +343,8 @@ impl<T> Window<T> {
             };
             each(index, outcome);
         }
+        // Unknown may mean that a closer came in between.
+        let closed = closed || answer.requeued == 0 && self.progress_closed();
         if closed { Err(Refusal::Closed) } else { Ok(answer) }
     }
 
@@ -362,6 +373,10 @@ impl<T> Window<T> {
         let went_over = moved.as_ref().is_ok_and(|(was, _)| delivery == Some(was.delivery()));
         if let Some(loan) = loan.filter(|_| !went_over) {
             member.loans.add(target.offset, loan);
+        }
+        if moved.is_err() && self.progress_closed() {
+            // A closer came in between.
+            return Err(Refusal::Closed);
         }
         let offset = target.offset;
         Ok(moved.map(|(was, _)| ClaimAt {
@@ -415,12 +430,16 @@ impl<T> Window<T> {
             let meta = at.segment.load_meta(slot);
             let (offset, taken) = (at.segment.offset(slot), at.segment.taken_ms(slot));
             // The same delivery afterwards: offset and time belong to it. Loans may come and go.
+            // Model: late_expired
             let after = at.segment.load_meta(slot);
             let same = (after.state(), after.delivery(), after.seq())
                 == (meta.state(), meta.delivery(), meta.seq())
                 && at.segment.valid_still(at.base);
+            let same = same || mutated("expired_no_second_look");
             let age_ms = now_ms.saturating_sub(taken);
-            if same && meta.state() == State::InFlight && !meta.is_dead() && age_ms > limit_ms {
+            let in_flight = meta.state() == State::InFlight
+                || meta.state() == State::Claimed && mutated("expired_names_claimed");
+            if same && in_flight && !meta.is_dead() && age_ms > limit_ms {
                 out.push(Expired { offset, delivery: meta.delivery(), age_ms });
             }
             rank += 1;

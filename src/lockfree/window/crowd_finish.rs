@@ -129,10 +129,14 @@ impl<T> Window<T> {
             segment.wait_for_loan();
             None
         };
-        // ORDERING: AcqRel — who sets a lower bit later sees ours; see the module.
-        let first = segment.done.fetch_or(bit, Ordering::AcqRel) & (bit - 1) == bit - 1;
+        // ORDERING: Acquire — the planted bug: another may come between.
+        let early = mutated("done_read_before").then(|| segment.done.load(Ordering::Acquire));
+        // ORDERING: AcqRel — who sets a lower bit later sees ours; see the module. Model:
+        // complete_complete_two
+        let was_done = segment.done.fetch_or(bit, Ordering::AcqRel);
+        let first = early.unwrap_or(was_done) & (bit - 1) == bit - 1;
         self.add(tally, 1, size, u64::from(released.is_some()));
-        let word = if first || mutated("always_settle") {
+        let word = if first {
             self.settle_progress()
         } else {
             // ORDERING: Acquire — answered to the caller.
@@ -301,17 +305,16 @@ impl<T> Window<T> {
         }
         let mut answer = None;
         loop {
-            // The pull offset first: whatever was published by then is seen by the second read
-            // (W3).
-            let pull = self.pull_word();
-            let lowest = self.lowest_outstanding(self.published());
+            let (pull, published) = self.pulled();
+            let lowest = self.lowest_outstanding(published);
             let next = lowest.unwrap_or(pull);
             // ORDERING: Acquire — answered to the caller.
             let word = self.progress.load(Ordering::Acquire);
             if word & CLOSED != 0 || next <= words::offset(word) {
                 return answer.filter(|_| word & CLOSED == 0).unwrap_or(word);
             }
-            // ORDERING: AcqRel — as `lane::raise_progress`. Model: complete_complete_two
+            // ORDERING: AcqRel — Release beside the fence above: what another finished after it,
+            // and we passed, is seen by who reads the safe offset. Model: complete_safe_reads
             let success =
                 crate::sync::ordering("settle_relaxed", Ordering::AcqRel, Ordering::Relaxed);
             if self.progress.compare_exchange(word, next as u64, success, Ordering::Relaxed).is_ok()

@@ -214,6 +214,10 @@ impl<T> Window<T> {
             Refusal::Closed
         } else {
             debug_assert!(word & STOPPED != 0);
+            // As `freeze`: once one call is told so, every call that starts later is.
+            if !mutated("stopped_no_help") {
+                self.stop();
+            }
             Refusal::Stopped
         }
     }
@@ -398,9 +402,8 @@ impl<T> Window<T> {
                     self.pull_word()
                 };
             }
-            // The pull offset first: whatever was published by then is seen by the second read.
-            let pull = self.pull_word();
-            state.seen = self.published();
+            let (pull, published) = self.pulled();
+            state.seen = published;
             if rank >= state.seen {
                 return pull;
             }
@@ -587,6 +590,13 @@ impl<T> Window<T> {
             return rolled;
         }
         self.end_deliveries(state);
+        if mutated("rollback_in_steps") {
+            // The planted bug: one message after the other.
+            for k in (state.h + 1..state.k).rev() {
+                let _ = self.set_consume(state.consume(k + 1), state.consume(k));
+            }
+            state.k = state.h + 1;
+        }
         self.set_consume(state.consume(state.k), state.consume(state.h)).map_err(|()| {
             self.lane_close(state, &mut sink);
             Refusal::Closed

@@ -89,7 +89,7 @@ use super::segment::Segment;
 use super::turnstile::Turnstile;
 use super::words::{self, CLOSED, STOPPED};
 use crate::config_consts::SEGMENT_SLOTS;
-use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use crate::types::{Config, Mode};
 
 pub(super) const SLOTS: u64 = SEGMENT_SLOTS as u64;
@@ -100,6 +100,10 @@ struct PutRecord {
     bytes: AtomicU64,
     highest: AtomicI64,
     lag: AtomicI64,
+    /// A batch that came above a gap, not necessarily the last one: the highest offset before it
+    /// and its first. Nothing was ever put between.
+    gap_below: AtomicI64,
+    gap_first: AtomicI64,
 }
 
 /// The puller's line.
@@ -176,6 +180,8 @@ impl<T> Window<T> {
             bytes: AtomicU64::new(0),
             highest: AtomicI64::new(-1),
             lag: AtomicI64::new(0),
+            gap_below: AtomicI64::new(i64::MAX),
+            gap_first: AtomicI64::new(0),
         };
         let tally = || {
             CachePadded::new(Tally {
@@ -272,12 +278,23 @@ impl<T> Window<T> {
         if publish & CLOSED != 0 { 0 } else { put.saturating_sub(finished) }
     }
 
+    /// A put above a gap into an empty queue publishes its batch before it carries the safe offset
+    /// over the gap, which is not outstanding and must not be counted (W8). Model: put_gap_span
     pub(crate) fn span(&self) -> i64 {
-        let safe = self.safe_offset();
+        let mut lowest = self.safe_offset();
         // ORDERING: Acquire — read after the safe offset, so that the difference errs upward.
         let publish = self.front.publish.load(Ordering::Acquire);
         let highest = self.highest(publish);
-        if publish & CLOSED != 0 || safe > highest { 0 } else { highest - safe }
+        for record in &self.front.records {
+            // ORDERING: Acquire, then Relaxed — pairs with `note_gap`: never an older `below` than
+            // `first`. A newer one only makes the gap empty.
+            let first = record.gap_first.load(Ordering::Acquire);
+            let below = record.gap_below.load(Ordering::Relaxed);
+            if lowest > below && lowest < first && !crate::sync::mutated("span_with_gap") {
+                lowest = first;
+            }
+        }
+        if publish & CLOSED != 0 || lowest > highest { 0 } else { highest - lowest }
     }
 
     /// Highest offset put as of a publish word, or of a later one.
@@ -308,17 +325,50 @@ impl<T> Window<T> {
         words::offset(self.front.pull.load(Ordering::Acquire))
     }
 
+    /// For a finisher: what the safe offset is if nothing below the published rank is outstanding, and
+    /// that rank. A put raises the pull word after it published, so what is published counts as
+    /// pulled: it may be finished before its put is through, and nobody comes back for it.
+    /// Lock-free: looks again when a batch was published meanwhile. Models: put_take_commit,
+    /// put_complete_ready
+    pub(super) fn pulled(&self) -> (i64, u64) {
+        // The pull word first: whatever was published by then is seen by the second read (W3).
+        let pull = self.pull_word();
+        loop {
+            let order =
+                crate::sync::ordering("published_relaxed", Ordering::Acquire, Ordering::Relaxed);
+            // ORDERING: Acquire — as `published`.
+            let publish = self.front.publish.load(order);
+            let above = self.highest(publish) + 1;
+            // ORDERING: Acquire fence, Relaxed load — pairs with the Release fence in `publish`: the
+            // record was that of this word.
+            fence(Ordering::Acquire);
+            let now = self.front.publish.load(Ordering::Relaxed);
+            if words::rank(now) == words::rank(publish) {
+                let pulled = if crate::sync::mutated("pulled_word_only") { pull } else { above };
+                return (pull.max(pulled), words::rank(publish));
+            }
+            crate::sync::hint::spin_loop();
+        }
+    }
+
     /// Reads the last word that `freeze` closes: once this says so, every verb does.
     pub(crate) fn is_closed(&self) -> bool {
         // ORDERING: Acquire — pairs with the Release in `freeze`.
         self.front.publish.load(Ordering::Acquire) & CLOSED != 0
     }
 
+    /// Sets STOPPED in every word that decides something, as `freeze` does with CLOSED; who finds
+    /// it in one of them sees to the others before telling anybody. Model: stop_take_put
     pub(crate) fn stop(&self) {
-        self.lane.stop();
-        // ORDERING: AcqRel — flags; no data hangs on them.
+        // ORDERING: AcqRel — flags; no data hangs on them but each other, the last one read first.
         self.take.consume.fetch_or(STOPPED, Ordering::AcqRel);
         self.front.publish.fetch_or(STOPPED, Ordering::AcqRel);
+    }
+
+    /// Reads the last word that `stop` sets.
+    pub(crate) fn is_stopped(&self) -> bool {
+        // ORDERING: Acquire — not behind a `stop` that returned before.
+        self.front.publish.load(Ordering::Acquire) & STOPPED != 0
     }
 
     /// Payloads held. Weak while calls run.

@@ -13,7 +13,7 @@ use crate::lockfree::meta::State;
 use crate::lockfree::pool::Spare;
 use crate::lockfree::segment::Segment;
 use crate::lockfree::words::{self, CLOSED, PARITY, SCHEDULED, STOPPED};
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{fence_after_rmw, mutated};
 use crate::types::{Advanced, Incoming, Put, PutError, Refusal, RefusedBecause};
 
@@ -144,6 +144,9 @@ impl<T> Window<T> {
             // SAFETY: plain data, still there after the payload was moved.
             note_lag(state, max, unsafe { (*last).offset });
         }
+        if accepted > 0 && filled.first > before.0 {
+            self.note_gap(before.1, filled.first);
+        }
         // ORDERING: Relaxed — a gauge.
         self.front.last_pull_ms.store(now_ms, Ordering::Relaxed);
         let schedule = self.publish(state, end, filled.highest, state.bytes + filled.bytes)?;
@@ -269,6 +272,12 @@ impl<T> Window<T> {
             return self.schedule_if_ready();
         }
         let record = &self.front.records[words::put_record_of(word ^ PARITY)];
+        // ORDERING: Release fence — a reader that is late, and finds here what is written now, also
+        // sees the publish word move on from the last use of this record. Model:
+        // put_thrice_snapshot
+        if !mutated("put_record_no_fence") && !mutated("publish_relaxed") {
+            fence(Ordering::Release);
+        }
         // ORDERING: Relaxed — published by the compare-and-swap; no reader of the current parity
         // looks here.
         record.bytes.store(bytes, Ordering::Relaxed);
@@ -338,6 +347,19 @@ impl<T> Window<T> {
         }
     }
 
+    /// The batch about to be published comes above a gap: no reader must count that as outstanding.
+    /// It holds for ever, so a record may keep it. A gap is missed only by a reader that is inside
+    /// `span` while two more batches above gaps come.
+    #[cold]
+    fn note_gap(&self, old_highest: i64, first: i64) {
+        // ORDERING: Relaxed — only the puller changes the parity.
+        let word = self.front.publish.load(Ordering::Relaxed);
+        let record = &self.front.records[words::put_record_of(word ^ PARITY)];
+        // ORDERING: Release — pairs with `span`. Model: put_gap_span
+        record.gap_below.store(old_highest, Ordering::Release);
+        record.gap_first.store(first, Ordering::Release);
+    }
+
     /// The queue was empty up to a gap: the safe offset goes on to the first message (W3 at rest).
     #[cold]
     fn carry_over_gap(&self, old_highest: i64, first: i64) {
@@ -359,9 +381,14 @@ impl<T> Window<T> {
                 Ordering::AcqRel,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => break,
+                Ok(_) => return,
                 Err(now) => word = now,
             }
+        }
+        if word & CLOSED != 0 {
+            // Closed while this put runs, perhaps without looking over the gap: nothing that starts
+            // after it may still find the queue open.
+            self.freeze();
         }
     }
 
@@ -453,6 +480,9 @@ impl<T> Window<T> {
         // ORDERING: Relaxed — a gauge.
         self.front.last_pull_ms.store(now_ms, Ordering::Relaxed);
         if next == state.next {
+            // Nothing to decide: `may_pull` found the publish word open, the last one that a close
+            // sets, and nobody says or shows that the queue is closed before that is set
+            // (`freeze`). So this comes before the close, whatever else was told meanwhile.
             return Ok(Advanced { safe_offset: None });
         }
         if !self.raise_pull(next, false) {
@@ -471,6 +501,7 @@ impl<T> Window<T> {
             // Nothing is outstanding exactly if the safe offset is above everything put.
             let empty = words::offset(word) > state.highest;
             if word & CLOSED != 0 {
+                self.freeze();
                 // The close that followed took our pull offset for its final one.
                 let took = words::offset(word) == next;
                 return Ok(Advanced { safe_offset: took.then_some(next) });

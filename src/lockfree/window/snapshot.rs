@@ -4,7 +4,7 @@
 //! ever grow, or carry a number that does; so if both readings agree, every word had its value at
 //! the moment the consume word was read the second time. A writer stopped anywhere leaves words
 //! that agree; a reader tries again only if somebody made a step: lock-free. Nothing here writes
-//! anything.
+//! anything, but that who meets a close half done finishes it (`Window::words`).
 //!
 //! In the lane the rank of the lowest outstanding message is that of the first one at or above the
 //! safe offset, so a commit whose tally is not told yet is already seen as a whole (`lane`); in a
@@ -15,7 +15,7 @@
 use super::record::Cut;
 use super::{SLOTS, Window};
 use crate::lockfree::meta::{State, seq_of};
-use crate::lockfree::words::{self, CLOSED, SCHEDULED, SPREAD};
+use crate::lockfree::words::{self, CLOSED, SCHEDULED, SPREAD, STOPPED};
 use crate::sync::atomic::{Ordering, fence};
 use crate::types::Snapshot;
 
@@ -58,6 +58,10 @@ impl<T> Window<T> {
         let bytes = self.used_tallies().iter().map(|t| t.bytes.load(Ordering::Acquire)).sum();
         // ORDERING: Acquire — as above.
         let publish = self.front.publish.load(Ordering::Acquire);
+        if progress & !publish & CLOSED != 0 && !crate::sync::mutated("look_no_freeze") {
+            // Being closed: whoever is told so must find every verb closed. Model: close_look
+            self.freeze();
+        }
         Words { publish, progress, pull, finished, bytes, consume }
     }
 
@@ -76,7 +80,7 @@ impl<T> Window<T> {
                 last_consume_ms: self.take.last_consume_ms.load(Ordering::Relaxed),
                 safe_offset: words::offset(words.progress),
                 scheduled: words.publish & SCHEDULED != 0,
-                stopped: self.lane.is_stopped(),
+                stopped: words.publish & STOPPED != 0,
                 closed: (words.progress | words.publish) & CLOSED != 0,
                 ..Snapshot::default()
             };

@@ -14,7 +14,8 @@
 //! Against close, which may pass at any time: what is ready below `k` has a bit in its segment's
 //! `offer`. A closer that finds the pass held withdraws the offers, and whoever clears a bit has
 //! the payload; the rest below `k` is on loan and left to the pass holder. Offers are made after
-//! the step, so a fence on both sides lets at least one see the other; they are withdrawn before
+//! the step, by a read-modify-write of the word that the closer goes through too, so that whoever
+//! comes second sees the other; they are withdrawn before
 //! the next one.
 //!
 //! The steps cost time linear in `k - h`; they are the exception (a batch of which some are
@@ -27,7 +28,6 @@ use super::record::Cut;
 use super::{SLOTS, Window};
 use crate::lockfree::words::{self, SPREAD};
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
-use crate::sync::fence_after_rmw;
 use crate::types::{Committed, Completed, Outcome, Refusal, Requeued, Target};
 
 /// A word of bits that only the pass holder writes.
@@ -280,12 +280,9 @@ impl<T> Window<T> {
         sink: &mut impl Sink<T>,
     ) {
         chosen.iter().for_each(|(_, place)| place.segment().offer(place.slot));
-        // ORDERING: SeqCst fence — pairs with the one in `release_unlent`: either the closer sees
-        // the offers, or we see that it came. Model: requeue_close
-        if !crate::sync::mutated("offer_no_fence") {
-            fence_after_rmw();
-        }
-        // ORDERING: Relaxed — ordered by the fence.
+        // ORDERING: Relaxed — `offer` and `withdraw` are read-modify-writes of one word: a closer
+        // that came to it first is acquired by our `offer`, and the word it froze before with it;
+        // one that comes later finds the offer. No fence is needed. Model: requeue_close
         if self.take.consume.load(Ordering::Relaxed) & words::CLOSED != 0 {
             state.again -= chosen.len() as u64;
             self.settle_closed(state, chosen, |place| place.segment().withdraw(place.slot), sink);

@@ -133,10 +133,9 @@ fn bounds(
     read: usize,
     order: Order,
 ) -> (i64, i64) {
-    let after = |finish: usize| match order {
-        Order::RealTime => events[finish].begin > events[read].begin,
-        Order::Program => precedes(events, read, finish, order),
-    };
+    // A read takes effect somewhere between its begin and its end: what is being finished beside it
+    // may be missing.
+    let after = |finish: usize| precedes(events, read, finish, order);
     let ended = |event: Option<usize>| event.is_some_and(|at| precedes(events, at, read, order));
     let close_may_run = closed.is_some_and(|close| !after(close));
     let surely = lives.iter().filter(|(_, life)| {

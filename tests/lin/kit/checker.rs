@@ -43,28 +43,66 @@ pub fn check(start: &Spec, events: &[Event], order: Order) -> Result<(), String>
     if search.run(0, start) { Ok(()) } else { Err(listing(&search.events)) }
 }
 
-/// Concurrent mode: a take that found nothing beside another take or a message on its way back
-/// tells less than one that ran alone.
+/// Concurrent mode: a take beside another take or a message on its way back tells less than one
+/// that ran alone: not that nothing lower was ready, or nothing at all. And a scan for what has
+/// expired beside others is a step for each message that it names.
+///
+/// Orderly mode: a commit that empties the queue looks at the pull offset twice. A close that comes
+/// between tells what the second look would have, and the commit answers the first.
+///
+/// Orderly mode: a take of fewer than it may have took all there was when it looked; a put beside
+/// it may have come by then, for who looks from outside.
 fn beside_others(start: &Spec, events: &[&Event], order: Order) -> Vec<Event> {
     let moves = |step: &Step| {
         let back = matches!(step, Step::Requeue { .. } | Step::Settle { .. });
         back || matches!(step, Step::Take { .. } | Step::TakeRefused { .. })
     };
+    let apart = |a: usize, b: usize| precedes(events, a, b, order) || precedes(events, b, a, order);
     let is_beside = |a: usize, b: usize| {
-        let apart = precedes(events, a, b, order) || precedes(events, b, a, order);
-        a != b && !apart && moves(&events[b].step)
+        events[a].thread != events[b].thread && !apart(a, b) && moves(&events[b].step)
+    };
+    let beside_put = |index: usize| {
+        let puts = |other: usize| matches!(events[other].step, Step::Put { .. });
+        (0..events.len()).any(|other| {
+            events[other].thread != events[index].thread && !apart(index, other) && puts(other)
+        })
+    };
+    let beside_close = |index: usize| {
+        let closes = |other: usize| matches!(events[other].step, Step::Close { .. });
+        (0..events.len()).any(|other| closes(other) && !apart(index, other))
     };
     let nothing = |step: &Step| {
         matches!(step, Step::TakeRefused { refusal: Refusal::Empty, .. }) && !start.is_orderly()
     };
+    let alone = |index: usize| {
+        (0..events.len())
+            .all(|other| events[other].thread == events[index].thread || apart(index, other))
+    };
     let weakened = |index: usize| {
         let mut event = events[index].clone();
-        if nothing(&event.step) && (0..events.len()).any(|other| is_beside(index, other)) {
-            event.step = Step::TakeNothingBesideOthers;
+        if let Step::Expired { offsets, .. } = &event.step
+            && !alone(index)
+        {
+            let named = |offset: &i64| Event { step: Step::ExpiredNames(*offset), ..event.clone() };
+            return offsets.iter().map(named).collect();
         }
-        event
+        let beside = || (0..events.len()).any(|other| is_beside(index, other));
+        event.step = match event.step {
+            step if nothing(&step) && beside() => Step::TakeNothingBesideOthers,
+            Step::Take { got, .. } if !start.is_orderly() && got.len() == 1 && beside() => {
+                Step::TakeBesideOthers(got[0])
+            }
+            Step::Commit { safe, finished } if beside_close(index) => {
+                Step::CommitBesideClose { safe, finished }
+            }
+            Step::Take { n, got } if got.len() < n && beside_put(index) => {
+                Step::Take { n: got.len(), got }
+            }
+            step => step,
+        };
+        vec![event]
     };
-    (0..events.len()).map(weakened).collect()
+    (0..events.len()).flat_map(weakened).collect()
 }
 
 /// Bounds are checked elsewhere (`bounds`).
@@ -105,9 +143,8 @@ impl Search<'_> {
         }
         (0..count).any(|index| {
             let open = done & (1 << index) == 0 && self.before[index] & !done == 0;
-            open && state
-                .after(&self.events[index].step)
-                .is_some_and(|next| self.run(done | (1 << index), &next))
+            let step = self.events[index].step.clone();
+            open && state.all_after(&step).iter().any(|next| self.run(done | (1 << index), next))
         })
     }
 }

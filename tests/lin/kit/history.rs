@@ -47,7 +47,14 @@ pub enum Step {
         refusal: Refusal,
     },
     Begin(Result<(), Refusal>),
+    /// The first half of an end of a turn: the queue is left idle, or scheduled. The right to it is
+    /// in another word and goes after that: a `put` between them says `schedule`, and a begin that
+    /// follows is still turned away, with a note that the second half finds. No wake-up is lost.
+    EndLeaves,
     End(TurnEnd),
+    /// Concurrent mode, the first half of a take: it found the queue open. What it takes are steps
+    /// of their own, and `stop` may come between (W16 is about takes that begin later).
+    TakePasses,
     Take {
         n: usize,
         got: Vec<Got>,
@@ -56,9 +63,20 @@ pub enum Step {
         n: usize,
         refusal: Refusal,
     },
-    /// Concurrent mode, beside other takes: one may hold what is ready and not have moved it yet.
+    /// Concurrent mode: what a take that met the closer and is answered Closed may have done before
+    /// that: one message is in flight, for whoever looks meanwhile. May also have done nothing.
+    TakeInVain,
+    /// Concurrent mode, beside other takes, which may have the ranks below and not have moved what
+    /// lies there yet: batches interleave (W2).
+    TakeBesideOthers(Got),
+    /// Likewise: one may hold what is ready and not have moved it yet.
     TakeNothingBesideOthers,
     Commit {
+        safe: i64,
+        finished: Vec<i64>,
+    },
+    /// As `Commit`, beside a close; see `checker`.
+    CommitBesideClose {
         safe: i64,
         finished: Vec<i64>,
     },
@@ -87,6 +105,16 @@ pub enum Step {
         sent: bool,
         refused: bool,
     },
+    /// Concurrent mode: what a `complete` or `settle` that is answered Closed may have done to one
+    /// message before. Its state word and the close are decided by two words: the message may be
+    /// passed over by takes and cuts, but the final offset does not cover it, and nobody is told
+    /// that it is finished. May also have done nothing.
+    FinishInVain {
+        offset: i64,
+    },
+    /// Concurrent mode, the second half of a `complete` or `settle` that finished something: the
+    /// safe offset follows. An `advance` between the halves leaves it to this one (W9).
+    FinishCarries,
     /// The safe offset in the answer of a `complete` or `settle`.
     SafeAnswer(i64),
     /// Any verb on messages answered Closed.
@@ -118,6 +146,9 @@ pub enum Step {
         max: usize,
         offsets: Vec<i64>,
     },
+    /// One message that a scan beside others named: it goes from one to the next (W14), so it may
+    /// have passed what became so later.
+    ExpiredNames(i64),
     /// Weak reads are checked against bounds, not as steps (W8).
     Count(u64),
     Bytes(u64),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use lanekeeper::process_queue::{
-    Advanced, Batch, Claim, Closed, Committed, Completed, Consumer, Incoming, Message, Outcome,
-    ProcessQueue, Puller, Put, PutError, Refusal, RefusedBecause, Requeued, Snapshot, Target, Turn,
-    TurnEnd,
+    Advanced, Batch, Claim, Closed, Committed, Completed, Consumer, Incoming, Message, Mode,
+    Outcome, ProcessQueue, Puller, Put, PutError, Refusal, RefusedBecause, Requeued, Snapshot,
+    Target, Turn, TurnEnd,
 };
 
 use super::history::{Got, Log, Step};
@@ -117,7 +117,7 @@ impl Log {
     }
 
     pub fn end_turn(&mut self, turn: Turn<'_, Token>) -> TurnEnd {
-        self.call(|| turn.end(NOW), |answer| vec![Step::End(*answer)])
+        self.call(|| turn.end(NOW), |answer| vec![Step::EndLeaves, Step::End(*answer)])
     }
 
     pub fn take(&mut self, turn: &mut Turn<'_, Token>, n: usize) -> Result<Vec<Got>, Refusal> {
@@ -192,7 +192,7 @@ impl Log {
             |offset, token| token.touch(offset),
         );
         let end = self.end();
-        self.push(end, finish_steps(&named, &outcomes, &answer));
+        self.push(end, finish_steps(Mode::Orderly, &named, &outcomes, &answer));
         answer
     }
 }
@@ -225,6 +225,7 @@ fn requeue_steps(
 }
 
 fn finish_steps(
+    mode: Mode,
     named: &[Target],
     outcomes: &[Option<Outcome>],
     answer: &Result<Completed, Refusal>,
@@ -248,6 +249,9 @@ fn finish_steps(
             outcome: outcome.expect("an outcome for each target"),
         })
         .collect();
+    if mode == Mode::Concurrent {
+        steps.extend((0..completed.finished).map(|_| Step::FinishCarries));
+    }
     steps.push(Step::SafeAnswer(completed.safe_offset));
     steps
 }
@@ -263,8 +267,16 @@ impl Log {
         self.call(
             || consumer.take(n, NOW).map(drain),
             |answer| match answer {
-                Ok(all) => all.iter().map(|one| Step::Take { n: 1, got: vec![*one] }).collect(),
-                Err(_) => vec![take_step(n, answer)],
+                Ok(all) => {
+                    let one = |got: &Got| Step::Take { n: 1, got: vec![*got] };
+                    std::iter::once(Step::TakePasses).chain(all.iter().map(one)).collect()
+                }
+                Err(refusal) => {
+                    let in_vain = if *refusal == Refusal::Closed { n } else { 0 };
+                    let mut steps = vec![Step::TakeInVain; in_vain];
+                    steps.push(take_step(n, answer));
+                    steps
+                }
             },
         )
     }
@@ -284,7 +296,11 @@ impl Log {
             |offset, token| token.touch(offset),
         );
         let end = self.end();
-        self.push(end, finish_steps(&named, &outcomes, &answer));
+        if answer.is_err() {
+            let in_vain = |target: &Target| Step::FinishInVain { offset: target.offset };
+            self.push(end, named.iter().map(in_vain));
+        }
+        self.push(end, finish_steps(Mode::Concurrent, &named, &outcomes, &answer));
         answer
     }
 
@@ -337,11 +353,16 @@ impl Log {
         self.call(
             || claim.settle_with(sent, 0, NOW, |offset, token| token.touch(offset)),
             |answer| match answer {
-                Ok(completed) => vec![
-                    Step::Settle { offset, sent, refused: false },
-                    Step::SafeAnswer(completed.safe_offset),
+                Ok(completed) => {
+                    let mut steps = vec![Step::Settle { offset, sent, refused: false }];
+                    steps.extend(sent.then_some(Step::FinishCarries));
+                    steps.push(Step::SafeAnswer(completed.safe_offset));
+                    steps
+                }
+                Err(Refusal::Closed) => vec![
+                    Step::FinishInVain { offset },
+                    Step::Settle { offset, sent, refused: true },
                 ],
-                Err(Refusal::Closed) => vec![Step::Settle { offset, sent, refused: true }],
                 Err(other) => panic!("settle answered {other:?}"),
             },
         )

@@ -11,6 +11,8 @@ enum Held {
     Ready,
     InFlight,
     Claimed,
+    /// Finished by a call that the close will deny.
+    InVain,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +36,12 @@ pub struct Spec {
     scheduled: bool,
     turn: bool,
     noted: bool,
+    /// The turn is ending and left something ready.
+    left_ready: bool,
+    /// A put above a gap has not carried the safe offset over it yet.
+    below_gap: bool,
+    /// Messages finished whose finisher has not seen to the safe offset yet.
+    settling: u32,
 }
 
 impl Spec {
@@ -49,6 +57,9 @@ impl Spec {
             scheduled: false,
             turn: false,
             noted: false,
+            left_ready: false,
+            below_gap: false,
+            settling: 0,
         }
     }
 
@@ -65,6 +76,14 @@ impl Spec {
     fn carry(&mut self) {
         if !self.closed {
             self.safe = self.safe.max(self.lowest());
+        }
+    }
+
+    fn finished(&mut self) {
+        if self.orderly {
+            self.carry();
+        } else {
+            self.settling += 1;
         }
     }
 
@@ -85,17 +104,51 @@ impl Spec {
         next.apply(step).then_some(next)
     }
 
+    /// All states that may follow `step`.
+    pub fn all_after(&self, step: &Step) -> Vec<Self> {
+        match step {
+            Step::FinishInVain { .. } => {
+                std::iter::once(self.clone()).chain(self.after(step)).collect()
+            }
+            Step::TakeInVain => {
+                let ready: Vec<i64> = match self.closed {
+                    true => Vec::new(),
+                    false => self.held(Held::Ready).collect(),
+                };
+                let lent = |offset: i64| {
+                    let mut next = self.clone();
+                    let message = next.messages.get_mut(&offset).expect("just listed");
+                    message.held = Held::InFlight;
+                    message.delivery += 1;
+                    next
+                };
+                std::iter::once(self.clone()).chain(ready.into_iter().map(lent)).collect()
+            }
+            step => self.after(step).into_iter().collect(),
+        }
+    }
+
     fn apply(&mut self, step: &Step) -> bool {
         match step {
             Step::Put { batch, refused, put } => self.put(batch, refused, put),
             Step::PutRefused(refusal) => self.puller_refused(*refusal),
             Step::NotTaken { offset, why, copy } => match why {
                 RefusedBecause::Duplicate => *copy || self.messages.contains_key(offset),
-                RefusedBecause::Stale => *offset < self.pull && !self.messages.contains_key(offset),
+                RefusedBecause::Stale => {
+                    *offset < self.pull
+                        && self.messages.get(offset).is_none_or(|m| m.held == Held::InVain)
+                }
             },
+            Step::TakeBesideOthers(got) => self.take_one(got),
             Step::TakeNothingBesideOthers => !self.closed && !self.stopped,
             Step::PutCarries => {
                 self.carry();
+                self.below_gap = false;
+                true
+            }
+            Step::FinishCarries => {
+                self.carry();
+                self.settling -= 1;
                 true
             }
             Step::AdvanceRaises { next } => {
@@ -109,16 +162,23 @@ impl Spec {
                 other => self.puller_refused(*other),
             },
             Step::Begin(answer) => self.begin(*answer),
+            Step::EndLeaves => self.end_leaves(),
             Step::End(answer) => self.end(*answer),
+            Step::TakePasses => !self.orderly && !self.closed && !self.stopped,
             Step::Take { n, got } => self.take(*n, got),
             Step::TakeRefused { n, refusal } => self.take_refused(*n, *refusal),
-            Step::Commit { safe, finished } => self.commit(*safe, finished),
+            Step::Commit { safe, finished } => self.commit(finished) && *safe == self.safe,
+            Step::CommitBesideClose { safe, finished } => {
+                let before = self.safe;
+                self.commit(finished) && (before..=self.safe).contains(safe)
+            }
             Step::CommitNothing => !self.closed && self.held(Held::InFlight).next().is_none(),
             Step::Rollback { ready } => self.rollback(*ready),
             Step::Requeue { offset, delivery, plus, outcome } => {
                 self.requeue(*offset, *delivery, *plus, *outcome)
             }
             Step::Finish { offset, delivery, outcome } => self.finish(*offset, *delivery, *outcome),
+            Step::FinishInVain { offset } => self.finish_in_vain(*offset),
             Step::Claim { offset, delivery, outcome } => self.claim(*offset, *delivery, *outcome),
             Step::Settle { offset, sent, refused } => self.settle(*offset, *sent, *refused),
             Step::Stop => {
@@ -156,6 +216,7 @@ impl Spec {
             self.highest = self.highest.max(offset);
             count += 1;
         }
+        self.below_gap = count > 0 && self.safe < self.lowest();
         let schedule = self.orderly && !self.scheduled && self.any_ready();
         self.scheduled |= schedule;
         let counts = put.duplicate as usize + put.stale as usize == refused.len();
@@ -171,6 +232,9 @@ impl Spec {
         }
         let before = self.safe;
         self.pull = next;
+        if self.settling > 0 && safe.is_none() {
+            return true;
+        }
         self.carry();
         safe == (self.safe != before).then_some(self.safe)
     }
@@ -190,37 +254,49 @@ impl Spec {
         }
     }
 
+    fn end_leaves(&mut self) -> bool {
+        self.scheduled = self.any_ready();
+        self.left_ready = self.any_ready();
+        self.turn
+    }
+
     fn end(&mut self, answer: TurnEnd) -> bool {
         let expected = if self.closed {
             TurnEnd::HandOver
-        } else if self.any_ready() || self.noted {
+        } else if self.left_ready || self.noted {
             TurnEnd::RunAgain
         } else {
             TurnEnd::Nothing
         };
-        self.scheduled = self.any_ready();
         let legal = self.turn && expected == answer;
         self.turn = false;
+        self.left_ready = false;
         self.noted = false;
         legal
     }
 
     /// The `n` lowest ready messages, or all there are.
     fn take(&mut self, n: usize, got: &[Got]) -> bool {
-        if self.closed || (self.stopped && n > 0) {
+        // Concurrent: `TakePasses` came before.
+        if self.closed || (self.orderly && self.stopped && n > 0) {
             return false;
         }
         let due: Vec<i64> = self.held(Held::Ready).take(n).collect();
         if n > 0 && due.is_empty() || due.len() != got.len() {
             return false;
         }
-        due.iter().zip(got).all(|(offset, got)| {
-            let message = self.messages.get_mut(offset).expect("just listed");
-            message.held = Held::InFlight;
-            message.delivery += 1;
-            (*offset, message.size, message.attempts, message.delivery)
-                == (got.offset, got.size, got.attempts, got.delivery)
-        })
+        due.iter().zip(got).all(|(offset, got)| *offset == got.offset && self.take_one(got))
+    }
+
+    /// This message, ready and perhaps not the lowest.
+    fn take_one(&mut self, got: &Got) -> bool {
+        let Some(message) = self.messages.get_mut(&got.offset) else { return false };
+        let was = std::mem::replace(&mut message.held, Held::InFlight);
+        message.delivery += 1;
+        !self.closed
+            && was == Held::Ready
+            && (message.size, message.attempts, message.delivery)
+                == (got.size, got.attempts, got.delivery)
     }
 
     fn take_refused(&mut self, n: usize, refusal: Refusal) -> bool {
@@ -235,14 +311,14 @@ impl Spec {
         }
     }
 
-    fn commit(&mut self, safe: i64, finished: &[i64]) -> bool {
+    fn commit(&mut self, finished: &[i64]) -> bool {
         let due: Vec<i64> = self.held(Held::InFlight).collect();
         if self.closed || due.is_empty() || due != finished {
             return false;
         }
         self.messages.retain(|_, message| message.held != Held::InFlight);
         self.carry();
-        safe == self.safe
+        true
     }
 
     fn rollback(&mut self, ready: u32) -> bool {
@@ -257,7 +333,7 @@ impl Spec {
     /// What a verb on one message must answer, `applies` telling the states it works in.
     fn expect(&self, offset: i64, delivery: u32, applies: impl Fn(Held) -> bool) -> Outcome {
         match self.messages.get(&offset) {
-            None => Outcome::Unknown,
+            None | Some(Message { held: Held::InVain, .. }) => Outcome::Unknown,
             Some(message) if delivery != 0 && delivery != message.delivery => Outcome::Stale,
             Some(message) if applies(message.held) => Outcome::Won,
             Some(_) => Outcome::Unknown,
@@ -279,13 +355,19 @@ impl Spec {
         let expected = self.expect(offset, delivery, |held| match held {
             Held::InFlight => true,
             Held::Ready => !orderly,
-            Held::Claimed => false,
+            Held::Claimed | Held::InVain => false,
         });
         if expected == Outcome::Won {
             self.messages.remove(&offset);
-            self.carry();
+            self.finished();
         }
         !self.closed && expected == outcome
+    }
+
+    fn finish_in_vain(&mut self, offset: i64) -> bool {
+        let Some(message) = self.messages.get_mut(&offset) else { return false };
+        message.held = Held::InVain;
+        !self.closed && !self.orderly
     }
 
     fn claim(&mut self, offset: i64, delivery: u32, outcome: Outcome) -> bool {
@@ -306,7 +388,7 @@ impl Spec {
         }
         if sent {
             self.messages.remove(&offset);
-            self.carry();
+            self.finished();
         } else {
             message.held = Held::Ready;
             message.attempts = message.attempts.saturating_add(1);
@@ -316,7 +398,10 @@ impl Spec {
 
     fn close(&mut self, safe: i64, hand_over: bool) -> bool {
         let legal = !self.closed;
-        self.carry();
+        // Beside a put above a gap it may lag, and stays below the gap: that skips nothing (W3).
+        if !(self.below_gap && safe == self.safe) {
+            self.carry();
+        }
         self.closed = true;
         self.messages.clear();
         legal && safe == self.safe && hand_over != self.turn
@@ -343,6 +428,9 @@ impl Spec {
                 let due = self.held(Held::InFlight).take(most);
                 due.eq(offsets.iter().copied())
             }
+            Step::ExpiredNames(offset) => {
+                !self.closed && self.messages.get(offset).is_some_and(|m| m.held == Held::InFlight)
+            }
             Step::Count(_) | Step::Bytes(_) | Step::Span(_) => true,
             _ => false,
         }
@@ -352,7 +440,7 @@ impl Spec {
     fn snapshot(&self, told: &Snapshot) -> bool {
         let edge = |offset: Option<i64>| offset.unwrap_or(0);
         let count = |held| self.held(held).count() as u64;
-        let outstanding = self.messages.len() as u64;
+        let held = || self.messages.iter().filter(|(_, message)| message.held != Held::InVain);
         let (ready, in_flight) = (Held::Ready, Held::InFlight);
         // Concurrent: the safe offset follows the completion that frees it, and may lag until then
         // (W3).
@@ -363,14 +451,14 @@ impl Spec {
         let offsets = safe
             && told.pull_offset == self.pull
             && told.highest_put == self.highest
-            && told.oldest_offset == self.messages.keys().next().copied();
+            && told.oldest_offset == held().next().map(|(&offset, _)| offset);
         let flags = told.closed == self.closed
             && (self.closed || told.stopped == self.stopped)
             && (self.closed || told.scheduled == self.scheduled);
         offsets
             && flags
-            && told.count == outstanding
-            && told.bytes == self.messages.values().map(|m| u64::from(m.size)).sum::<u64>()
+            && told.count == held().count() as u64
+            && told.bytes == held().map(|(_, message)| u64::from(message.size)).sum::<u64>()
             && (told.cached_count, told.in_flight_count) == (count(ready), count(in_flight))
             && told.claimed_count == count(Held::Claimed)
             && told.cached_min == edge(self.held(ready).next())
