@@ -92,6 +92,11 @@ fn accepts_either_order_and_nothing_else() {
     assert!(orderly(&[advance(Some(7))], &[commit(1, &[0])]));
     assert!(!orderly(&[advance(None)], &[commit(1, &[0])]), "nobody tells");
     assert!(!orderly(&[advance(Some(7))], &[commit(7, &[0])]), "both tell");
+    let halves = [Step::AdvanceRaises { next: 7 }, advance(None)];
+    assert!(orderly(&halves, &[commit(1, &[0]), close(7, false)]), "close tells");
+    assert!(!orderly(&halves, &[commit(1, &[0]), close(1, false)]), "nobody tells");
+    let rest = Step::AtRest { safe: 1, pull: 7, closed: false };
+    assert!(!orderly(&halves, &[commit(1, &[0]), rest]), "nobody tells");
 }
 
 #[test]

@@ -413,9 +413,9 @@ pub fn put_gap_span() -> Rest {
     scene.finish([puller])
 }
 
-/// Three batches, the third of which uses the record of the first, under a cut of what may be old
-/// (W13). The third needs no new segment, which would order more than a put does.
-pub fn put_thrice_snapshot() -> Rest {
+/// Three batches, the third of which uses the record of the first, and a reader that may be late.
+/// The third needs no new segment, which would order more than a put does.
+fn put_thrice_under(read: impl Fn(&mut Log, &Queue)) -> Rest {
     let scene = Scene::orderly();
     let puller = scene.spawn(2, |log, queue, ledger| {
         let mut puller = queue.puller().expect("the only puller");
@@ -424,9 +424,23 @@ pub fn put_thrice_snapshot() -> Rest {
         log.put(&mut puller, ledger, &[sized(8)]).expect("open");
     });
     let mut log = scene.beside();
-    log.snapshot(&scene.queue);
+    read(&mut log, &scene.queue);
     drop(log);
     scene.finish([puller])
+}
+
+/// A cut is of one moment (W13).
+pub fn put_thrice_snapshot() -> Rest {
+    put_thrice_under(|log, queue| {
+        log.snapshot(queue);
+    })
+}
+
+/// And so is the span (W8).
+pub fn put_thrice_span() -> Rest {
+    put_thrice_under(|log, queue| {
+        log.span(queue);
+    })
 }
 
 /// Who was told that the queue is stopped finds it stopped (W16).

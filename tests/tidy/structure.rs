@@ -200,7 +200,8 @@ pub fn safety(files: &[File]) -> Vec<String> {
             let line = line_of(&file.code, at);
             let beside = |above: &usize| {
                 let text = code[*above].trim();
-                text.is_empty() && !comments[*above].trim().is_empty() || text.starts_with("#[")
+                let comment = text.is_empty() && !comments[*above].trim().is_empty();
+                comment || text.starts_with("#[") || text.ends_with('=')
             };
             let mut above = (0..line).rev().take_while(beside);
             match above.find(|above| states(*above) && !used[*above]) {

@@ -278,23 +278,36 @@ impl<T> Window<T> {
         if publish & CLOSED != 0 { 0 } else { put.saturating_sub(finished) }
     }
 
+    /// Lock-free: looks again when a batch was published meanwhile.
+    ///
     /// A put above a gap into an empty queue publishes its batch before it carries the safe offset
-    /// over the gap, which is not outstanding and must not be counted (W8). Model: put_gap_span
+    /// over the gap, which is not outstanding and must not be counted (W8). Models: put_gap_span,
+    /// put_thrice_span
     pub(crate) fn span(&self) -> i64 {
-        let mut lowest = self.safe_offset();
-        // ORDERING: Acquire — read after the safe offset, so that the difference errs upward.
-        let publish = self.front.publish.load(Ordering::Acquire);
-        let highest = self.highest(publish);
-        for record in &self.front.records {
-            // ORDERING: Acquire, then Relaxed — pairs with `note_gap`: never an older `below` than
-            // `first`. A newer one only makes the gap empty.
-            let first = record.gap_first.load(Ordering::Acquire);
-            let below = record.gap_below.load(Ordering::Relaxed);
-            if lowest > below && lowest < first && !crate::sync::mutated("span_with_gap") {
-                lowest = first;
+        loop {
+            // ORDERING: Acquire — the record of this word is seen.
+            let publish = self.front.publish.load(Ordering::Acquire);
+            if publish & CLOSED != 0 {
+                return 0;
             }
+            let highest = self.highest(publish);
+            let record = &self.front.records[words::put_record_of(publish)];
+            // ORDERING: Relaxed — ordered by the publish word, checked by reading it again.
+            let below = record.gap_below.load(Ordering::Relaxed);
+            let first = record.gap_first.load(Ordering::Relaxed);
+            let mut lowest = self.safe_offset();
+            if lowest > below && !crate::sync::mutated("span_with_gap") {
+                lowest = lowest.max(first);
+            }
+            // ORDERING: Acquire fence, Relaxed load — pairs with the Release fence in `publish`:
+            // who read a later use of the record also sees that a batch came between.
+            fence(Ordering::Acquire);
+            let now = self.front.publish.load(Ordering::Relaxed);
+            if words::rank(now) == words::rank(publish) || crate::sync::mutated("span_no_recheck") {
+                return if lowest > highest { 0 } else { highest - lowest };
+            }
+            crate::sync::hint::spin_loop();
         }
-        if publish & CLOSED != 0 || lowest > highest { 0 } else { highest - lowest }
     }
 
     /// Highest offset put as of a publish word, or of a later one.
@@ -325,8 +338,8 @@ impl<T> Window<T> {
         words::offset(self.front.pull.load(Ordering::Acquire))
     }
 
-    /// For a finisher: what the safe offset is if nothing below the published rank is outstanding, and
-    /// that rank. A put raises the pull word after it published, so what is published counts as
+    /// For a finisher: what the safe offset is if nothing below the published rank is outstanding,
+    /// and that rank. A put raises the pull word after it published, so what is published counts as
     /// pulled: it may be finished before its put is through, and nobody comes back for it.
     /// Lock-free: looks again when a batch was published meanwhile. Models: put_take_commit,
     /// put_complete_ready
@@ -334,13 +347,13 @@ impl<T> Window<T> {
         // The pull word first: whatever was published by then is seen by the second read (W3).
         let pull = self.pull_word();
         loop {
+            // ORDERING: Acquire — as `published`.
             let order =
                 crate::sync::ordering("published_relaxed", Ordering::Acquire, Ordering::Relaxed);
-            // ORDERING: Acquire — as `published`.
             let publish = self.front.publish.load(order);
             let above = self.highest(publish) + 1;
-            // ORDERING: Acquire fence, Relaxed load — pairs with the Release fence in `publish`: the
-            // record was that of this word.
+            // ORDERING: Acquire fence, Relaxed load — pairs with the Release fence in `publish`:
+            // the record was that of this word.
             fence(Ordering::Acquire);
             let now = self.front.publish.load(Ordering::Relaxed);
             if words::rank(now) == words::rank(publish) {

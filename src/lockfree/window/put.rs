@@ -348,16 +348,17 @@ impl<T> Window<T> {
     }
 
     /// The batch about to be published comes above a gap: no reader must count that as outstanding.
-    /// It holds for ever, so a record may keep it. A gap is missed only by a reader that is inside
-    /// `span` while two more batches above gaps come.
+    /// Nothing will ever be put there, so a record may keep it.
     #[cold]
     fn note_gap(&self, old_highest: i64, first: i64) {
         // ORDERING: Relaxed — only the puller changes the parity.
         let word = self.front.publish.load(Ordering::Relaxed);
         let record = &self.front.records[words::put_record_of(word ^ PARITY)];
-        // ORDERING: Release — pairs with `span`. Model: put_gap_span
-        record.gap_below.store(old_highest, Ordering::Release);
-        record.gap_first.store(first, Ordering::Release);
+        // ORDERING: Release fence — as in `publish`.
+        fence(Ordering::Release);
+        // ORDERING: Relaxed — published by the publish word. Model: put_gap_span
+        record.gap_below.store(old_highest, Ordering::Relaxed);
+        record.gap_first.store(first, Ordering::Relaxed);
     }
 
     /// The queue was empty up to a gap: the safe offset goes on to the first message (W3 at rest).

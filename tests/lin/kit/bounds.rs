@@ -1,6 +1,7 @@
 //! Bounds for what is not a step of its own: the single reads, and the weak ones (W8): never below
-//! what was outstanding when the read began, never above that plus what was put, or was still being
-//! finished, while it ran. With no call running that is exact.
+//! what was outstanding before the read and all the while it ran, never above what was outstanding
+//! when it began plus what was put, or was still being finished, while it ran. With no call running
+//! that is exact.
 
 use std::collections::BTreeMap;
 
@@ -133,8 +134,7 @@ fn bounds(
     read: usize,
     order: Order,
 ) -> (i64, i64) {
-    // A read takes effect somewhere between its begin and its end: what is being finished beside it
-    // may be missing.
+    // A finish that runs beside the read may be before it as a whole, however late it began.
     let after = |finish: usize| precedes(events, read, finish, order);
     let ended = |event: Option<usize>| event.is_some_and(|at| precedes(events, at, read, order));
     let close_may_run = closed.is_some_and(|close| !after(close));

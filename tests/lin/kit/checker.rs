@@ -47,9 +47,6 @@ pub fn check(start: &Spec, events: &[Event], order: Order) -> Result<(), String>
 /// that ran alone: not that nothing lower was ready, or nothing at all. And a scan for what has
 /// expired beside others is a step for each message that it names.
 ///
-/// Orderly mode: a commit that empties the queue looks at the pull offset twice. A close that comes
-/// between tells what the second look would have, and the commit answers the first.
-///
 /// Orderly mode: a take of fewer than it may have took all there was when it looked; a put beside
 /// it may have come by then, for who looks from outside.
 fn beside_others(start: &Spec, events: &[&Event], order: Order) -> Vec<Event> {
@@ -66,10 +63,6 @@ fn beside_others(start: &Spec, events: &[&Event], order: Order) -> Vec<Event> {
         (0..events.len()).any(|other| {
             events[other].thread != events[index].thread && !apart(index, other) && puts(other)
         })
-    };
-    let beside_close = |index: usize| {
-        let closes = |other: usize| matches!(events[other].step, Step::Close { .. });
-        (0..events.len()).any(|other| closes(other) && !apart(index, other))
     };
     let nothing = |step: &Step| {
         matches!(step, Step::TakeRefused { refusal: Refusal::Empty, .. }) && !start.is_orderly()
@@ -91,9 +84,6 @@ fn beside_others(start: &Spec, events: &[&Event], order: Order) -> Vec<Event> {
             step if nothing(&step) && beside() => Step::TakeNothingBesideOthers,
             Step::Take { got, .. } if !start.is_orderly() && got.len() == 1 && beside() => {
                 Step::TakeBesideOthers(got[0])
-            }
-            Step::Commit { safe, finished } if beside_close(index) => {
-                Step::CommitBesideClose { safe, finished }
             }
             Step::Take { n, got } if got.len() < n && beside_put(index) => {
                 Step::Take { n: got.len(), got }

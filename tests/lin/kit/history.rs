@@ -75,11 +75,6 @@ pub enum Step {
         safe: i64,
         finished: Vec<i64>,
     },
-    /// As `Commit`, beside a close; see `checker`.
-    CommitBesideClose {
-        safe: i64,
-        finished: Vec<i64>,
-    },
     CommitNothing,
     Rollback {
         ready: u32,

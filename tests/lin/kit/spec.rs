@@ -42,6 +42,10 @@ pub struct Spec {
     below_gap: bool,
     /// Messages finished whose finisher has not seen to the safe offset yet.
     settling: u32,
+    /// The pull offset before an advance that is half done.
+    raised_from: Option<i64>,
+    /// A commit answered that, and a close must have kept it from looking again.
+    lags: bool,
 }
 
 impl Spec {
@@ -60,6 +64,8 @@ impl Spec {
             left_ready: false,
             below_gap: false,
             settling: 0,
+            raised_from: None,
+            lags: false,
         }
     }
 
@@ -153,6 +159,7 @@ impl Spec {
             }
             Step::AdvanceRaises { next } => {
                 let legal = !self.closed && !self.stopped && *next >= self.pull;
+                self.raised_from = Some(self.pull);
                 self.pull = self.pull.max(*next);
                 legal
             }
@@ -167,11 +174,7 @@ impl Spec {
             Step::TakePasses => !self.orderly && !self.closed && !self.stopped,
             Step::Take { n, got } => self.take(*n, got),
             Step::TakeRefused { n, refusal } => self.take_refused(*n, *refusal),
-            Step::Commit { safe, finished } => self.commit(finished) && *safe == self.safe,
-            Step::CommitBesideClose { safe, finished } => {
-                let before = self.safe;
-                self.commit(finished) && (before..=self.safe).contains(safe)
-            }
+            Step::Commit { safe, finished } => self.commit(*safe, finished),
             Step::CommitNothing => !self.closed && self.held(Held::InFlight).next().is_none(),
             Step::Rollback { ready } => self.rollback(*ready),
             Step::Requeue { offset, delivery, plus, outcome } => {
@@ -232,7 +235,8 @@ impl Spec {
         }
         let before = self.safe;
         self.pull = next;
-        if self.settling > 0 && safe.is_none() {
+        self.raised_from = None;
+        if (self.settling > 0 || self.lags) && safe.is_none() {
             return true;
         }
         self.carry();
@@ -311,14 +315,19 @@ impl Spec {
         }
     }
 
-    fn commit(&mut self, finished: &[i64]) -> bool {
+    fn commit(&mut self, safe: i64, finished: &[i64]) -> bool {
         let due: Vec<i64> = self.held(Held::InFlight).collect();
         if self.closed || due.is_empty() || due != finished {
             return false;
         }
         self.messages.retain(|_, message| message.held != Held::InFlight);
+        if self.raised_from == Some(safe) && self.messages.is_empty() && safe < self.pull {
+            self.lags = true;
+            self.safe = safe;
+            return true;
+        }
         self.carry();
-        true
+        safe == self.safe
     }
 
     fn rollback(&mut self, ready: u32) -> bool {
@@ -416,7 +425,8 @@ impl Spec {
             Step::IsClosed(closed) => !*closed || self.closed,
             Step::IsStopped(stopped) => !*stopped || self.stopped || self.closed,
             Step::AtRest { safe, pull, closed } => {
-                (*safe, *pull, *closed) == (self.safe, self.pull, self.closed)
+                let late = self.lags && !self.closed;
+                !late && (*safe, *pull, *closed) == (self.safe, self.pull, self.closed)
             }
             Step::Contains { offset, answer } => {
                 *answer == self.messages.get(offset).is_some_and(|m| m.held == Held::Ready)
