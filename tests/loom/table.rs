@@ -111,13 +111,7 @@ pub const MODELS: &[Model] = &[
     model("put_thrice_span", orderly::put_thrice_span, 2, Some(2), &["span_no_recheck"]),
     model("stop_take_put", orderly::stop_take_put, 2, Some(2), &["stopped_no_help"]),
     model("close_look", orderly::close_look, 2, Some(2), &["look_no_freeze"]),
-    model(
-        "reads_bounds",
-        orderly::reads_bounds,
-        3,
-        Some(2),
-        &["published_relaxed", "pull_relaxed"],
-    ),
+    model("reads_bounds", orderly::reads_bounds, 3, Some(2), &["pull_relaxed"]),
     model(
         "late_reader",
         orderly::late_reader,

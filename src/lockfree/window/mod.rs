@@ -348,9 +348,7 @@ impl<T> Window<T> {
         let pull = self.pull_word();
         loop {
             // ORDERING: Acquire — as `published`.
-            let order =
-                crate::sync::ordering("published_relaxed", Ordering::Acquire, Ordering::Relaxed);
-            let publish = self.front.publish.load(order);
+            let publish = self.front.publish.load(Ordering::Acquire);
             let above = self.highest(publish) + 1;
             // ORDERING: Acquire fence, Relaxed load — pairs with the Release fence in `publish`:
             // the record was that of this word.

@@ -44,7 +44,7 @@ pub struct Spec {
     settling: u32,
     /// The pull offset before an advance that is half done.
     raised_from: Option<i64>,
-    /// A commit answered that, and a close must have kept it from looking again.
+    /// A commit answered that; a close or a later advance came before it looked again.
     lags: bool,
 }
 
@@ -239,6 +239,7 @@ impl Spec {
         if (self.settling > 0 || self.lags) && safe.is_none() {
             return true;
         }
+        self.lags = false;
         self.carry();
         safe == (self.safe != before).then_some(self.safe)
     }
