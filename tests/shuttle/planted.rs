@@ -11,7 +11,7 @@ use crate::explore::config;
 use crate::history;
 
 /// Seeds tried for each planted bug.
-const SEEDS: u64 = 4_000;
+const SEEDS: u64 = 60_000;
 
 fn is_found(mode: Mode, mutation: &'static str) -> bool {
     set_mutation(Some(mutation));

@@ -435,10 +435,11 @@ impl<T> Window<T> {
     fn raise_from(&self, state: &mut LaneState<T>, next: i64) -> Option<i64> {
         // ORDERING: AcqRel — as `raise_progress`. Models: commit_close, commit_snapshot
         let success = ordering("progress_relaxed", Ordering::AcqRel, Ordering::Relaxed);
-        // ORDERING: as said above.
-        let raised =
-            self.progress.compare_exchange(state.safe, next as u64, success, Ordering::Relaxed);
-        if raised.is_err() || mutated("commit_no_cas") {
+        let guess = || {
+            // ORDERING: as said above.
+            self.progress.compare_exchange(state.safe, next as u64, success, Ordering::Relaxed)
+        };
+        if mutated("commit_no_cas") || guess().is_err() {
             state.safe = self.raise_progress(next)? as u64;
             return Some(state.safe as i64);
         }
