@@ -105,6 +105,9 @@ pub struct Interner<K> {
     free: AtomicU64,
     /// Slots used at least once.
     fresh: AtomicU64,
+    /// Keys that were taken out of the index: orders the end of an id before the next one of its
+    /// key.
+    ends: AtomicU64,
     slots_max: u64,
 }
 
@@ -135,6 +138,7 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
             keys: KeyIndex::new(),
             free: AtomicU64::new(0),
             fresh: AtomicU64::new(0),
+            ends: AtomicU64::new(0),
             slots_max: u64::from(keys_max),
         }
     }
@@ -145,11 +149,15 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
         loop {
             if let Some(id) = self.keys.get(key) {
                 match self.add_reference(id) {
-                    Err(Refusal::Stale) => self.keys.remove(key, id),
+                    Err(Refusal::Stale) => self.unindex(key, id),
                     Err(refusal) => return Err(refusal),
                     Ok(()) => return Ok(id),
                 }
             }
+            // ORDERING: AcqRel — pairs with `unindex`, which came before what we found missing:
+            // what holders of the key's last id did is seen by those of the next. A
+            // read-modify-write, which cannot come before one that we saw the effect of.
+            self.ends.fetch_add(0, Ordering::AcqRel);
             let id = self.allot(key.clone())?;
             let winner = self.keys.get_or_insert(key.clone(), id);
             if winner == id || mutated("intern_no_check") {
@@ -160,6 +168,13 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
         }
     }
 
+    /// Takes a dead id out of the index.
+    fn unindex(&self, key: &K, id: Id) {
+        // ORDERING: AcqRel — pairs with `intern`.
+        self.ends.fetch_add(1, Ordering::AcqRel);
+        self.keys.remove(key, id);
+    }
+
     /// The id of `key`, if it has one, without a reference: it may be stale at any moment.
     pub fn find(&self, key: &K) -> Option<Id> {
         self.keys.get(key).filter(|&id| self.is_live(id))
@@ -168,8 +183,8 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
     /// One more reference to a live id. `Stale`: it is not live. `Limit`: it has 2^32 - 1.
     pub fn add_reference(&self, id: Id) -> Result<(), Refusal> {
         let slot = self.slots.get(id.slot()).ok_or(Refusal::Stale)?;
-        // ORDERING: Relaxed — a first guess; the exchange decides.
-        let mut state = slot.state.load(Ordering::Relaxed);
+        // ORDERING: Acquire — who finds the id stale sees what its holders did before.
+        let mut state = slot.state.load(Ordering::Acquire);
         loop {
             let dead = state & LOW == 0 && !mutated("intern_revive");
             if state >> HALF != id.generation() || id.generation() == 0 || dead {
@@ -181,7 +196,8 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
             // ORDERING: Acquire — pairs with the Release of `allot`: the key may be read with this
             // reference. AcqRel as it continues the release sequence of the references dropped.
             // Model: intern_free
-            match slot.state.compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Relaxed)
+            // On failure as the load.
+            match slot.state.compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Acquire)
             {
                 Ok(_) => return Ok(()),
                 Err(now) => state = now,
@@ -295,7 +311,7 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
             unsafe { (*key).take() }
         });
         if let (true, Some(key)) = (indexed, &key) {
-            self.keys.remove(key, id);
+            self.unindex(key, id);
         }
         drop(key);
         if id.generation() == LOW {

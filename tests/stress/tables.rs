@@ -45,10 +45,11 @@ pub fn turns_come_and_go() {
     let (stop, handed_over) = (AtomicBool::new(false), AtomicU64::new(0));
     let opened = AtomicU64::new(0);
     thread::scope(|scope| {
+        let mut threads = Vec::new();
         for seed in 0..THREADS {
             let (table, queues, beside) = (&table, &queues, &beside);
             let (stop, handed_over, opened) = (&stop, &handed_over, &opened);
-            scope.spawn(move || {
+            threads.push(scope.spawn(move || {
                 let mut random = seed;
                 while !stop.load(Ordering::Relaxed) {
                     let key = next(&mut random) % KEYS;
@@ -75,13 +76,15 @@ pub fn turns_come_and_go() {
                     }
                     queues.release(queue).expect("interned here");
                 }
-            });
+            }));
         }
         let started = Instant::now();
         while started.elapsed() < duration() {
             thread::sleep(std::time::Duration::from_millis(10));
         }
         stop.store(true, Ordering::Relaxed);
+        // ThreadSanitizer does not see how a scope ends, but it sees a join.
+        threads.into_iter().for_each(|thread| thread.join().expect("it ends well"));
     });
     assert!(opened.load(Ordering::Relaxed) > 0);
     assert_eq!(handed_over.load(Ordering::Relaxed), opened.load(Ordering::Relaxed), "told once");
@@ -98,10 +101,11 @@ pub fn leases_come_and_go() {
     let stop = AtomicBool::new(false);
     let taken = AtomicU64::new(0);
     thread::scope(|scope| {
+        let mut threads = Vec::new();
         for seed in 0..THREADS {
             let (table, queues, beside) = (&table, &queues, &beside);
             let (stop, taken) = (&stop, &taken);
-            scope.spawn(move || {
+            threads.push(scope.spawn(move || {
                 let mut random = seed;
                 while !stop.load(Ordering::Relaxed) {
                     let key = next(&mut random) % KEYS;
@@ -122,13 +126,15 @@ pub fn leases_come_and_go() {
                     table.release_group(group).expect("interned here");
                     queues.release(queue).expect("interned here");
                 }
-            });
+            }));
         }
         let started = Instant::now();
         while started.elapsed() < duration() {
             thread::sleep(std::time::Duration::from_millis(10));
         }
         stop.store(true, Ordering::Relaxed);
+        // ThreadSanitizer does not see how a scope ends, but it sees a join.
+        threads.into_iter().for_each(|thread| thread.join().expect("it ends well"));
     });
     assert!(taken.load(Ordering::Relaxed) > 0);
     assert_eq!((table.name_counts(), queues.count()), ((0, 0), 0));
