@@ -156,7 +156,9 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
             }
             // ORDERING: AcqRel — pairs with `unindex`, which came before what we found missing:
             // what holders of the key's last id did is seen by those of the next. A
-            // read-modify-write, which cannot come before one that we saw the effect of.
+            // read-modify-write, which cannot come before one that we saw the effect of. No model:
+            // there the index is a mutex, which orders this too; ThreadSanitizer watches it in
+            // `turns_come_and_go`.
             self.ends.fetch_add(0, Ordering::AcqRel);
             let id = self.allot(key.clone())?;
             let winner = self.keys.get_or_insert(key.clone(), id);
@@ -183,8 +185,10 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
     /// One more reference to a live id. `Stale`: it is not live. `Limit`: it has 2^32 - 1.
     pub fn add_reference(&self, id: Id) -> Result<(), Refusal> {
         let slot = self.slots.get(id.slot()).ok_or(Refusal::Stale)?;
-        // ORDERING: Acquire — who finds the id stale sees what its holders did before.
-        let mut state = slot.state.load(Ordering::Acquire);
+        // ORDERING: Acquire — who finds the id stale sees what its holders did before. Model:
+        // intern_again
+        let stale = ordering("intern_stale_relaxed", Ordering::Acquire, Ordering::Relaxed);
+        let mut state = slot.state.load(stale);
         loop {
             let dead = state & LOW == 0 && !mutated("intern_revive");
             if state >> HALF != id.generation() || id.generation() == 0 || dead {
@@ -197,8 +201,7 @@ impl<K: Ord + Clone + Send + Sync + 'static> Interner<K> {
             // reference. AcqRel as it continues the release sequence of the references dropped.
             // Model: intern_free
             // On failure as the load.
-            match slot.state.compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Acquire)
-            {
+            match slot.state.compare_exchange(state, state + 1, Ordering::AcqRel, stale) {
                 Ok(_) => return Ok(()),
                 Err(now) => state = now,
             }

@@ -561,23 +561,27 @@ impl<T> Segment<T> {
 
     /// Concurrent mode: a slot is finished while it is still lent; before its `done` bit says so.
     pub(crate) fn wait_for_loan(&self) {
-        // ORDERING: Relaxed — ordered before the head's passing by the `done` bit.
-        self.late.fetch_add(1, Ordering::Relaxed);
+        // ORDERING: Relaxed — ordered before the head's passing by the `done` bit. Model: late_loan
+        if !crate::sync::mutated("late_not_counted") {
+            self.late.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Concurrent mode: such a slot's payload is gone. Whether the segment may go back to the pool
     /// now. It may come before `wait_for_loan`: the count wraps, and the head is not past yet.
     #[must_use]
     pub(crate) fn late_slot_is_free(&self) -> bool {
-        // ORDERING: AcqRel — the last one to arrive has seen what the others did. Model: recycle
-        self.late.fetch_sub(1, Ordering::AcqRel) == PASSED + 1
+        // ORDERING: AcqRel — the last one to arrive has seen what the others did. Model: late_loan
+        let order = crate::sync::ordering("late_relaxed", Ordering::AcqRel, Ordering::Relaxed);
+        self.late.fetch_sub(1, order) == PASSED + 1
     }
 
     /// Concurrent mode: the head went past. Whether the segment may go back to the pool now.
     #[must_use]
     pub(crate) fn pass(&self) -> bool {
-        // ORDERING: AcqRel — as `late_slot_is_free`.
-        self.late.fetch_add(PASSED, Ordering::AcqRel) == 0
+        // ORDERING: AcqRel — as `late_slot_is_free`. Model: late_loan
+        let order = crate::sync::ordering("late_relaxed", Ordering::AcqRel, Ordering::Relaxed);
+        self.late.fetch_add(PASSED, order) == 0
     }
 
     /// Frees the blocks beside the segment. It is about to be freed itself.

@@ -320,6 +320,26 @@ pub fn recycle() -> Rest {
     scene.finish([late])
 }
 
+/// A message is finished while it is lent, and its segment passed: the segment comes again only
+/// after the loan has ended.
+pub fn late_loan() -> Rest {
+    let mut scene = Scene::concurrent();
+    let queue = Arc::clone(&scene.queue);
+    scene.ready(&[0, 1, 2]);
+    let mut borrower = queue.consumer().expect("a free place");
+    scene.log.take_some(&mut borrower, 1).expect("three are ready");
+    let other = scene.spawn(2, |log, queue, ledger| {
+        let mut consumer = queue.consumer().expect("a free place");
+        log.complete(&mut consumer, &[(0, 0), (1, 0)]).expect("open");
+        let mut puller = queue.puller().expect("the only puller");
+        log.put(&mut puller, ledger, &[sized(3), sized(4)]).expect("open");
+    });
+    let target = Target { offset: 0, delivery: 1 };
+    borrower.give_back_with(&[target], |offset, token| token.touch(offset));
+    drop(borrower);
+    scene.finish([other])
+}
+
 /// A loan, a completion and a close at once: the payload is released once, and read by nobody
 /// after.
 pub fn payload_once() -> Rest {

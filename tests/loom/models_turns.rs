@@ -47,6 +47,29 @@ pub fn intern_free() -> Rest {
     Rest::of_no_queue()
 }
 
+/// Who has the next id of a key sees what was done under the last one.
+pub fn intern_again() -> Rest {
+    let ids: Ids = Arc::new(Interner::new());
+    let beside = Arc::new(UnsafeCell::new(0));
+    let id = ids.intern(&1).expect("room");
+    let other = thread::spawn({
+        let (ids, beside) = (Arc::clone(&ids), Arc::clone(&beside));
+        move || {
+            // SAFETY: by who holds the id, alone.
+            beside.with_mut(|value| unsafe { *value = 1 });
+            ids.release(id).expect("live");
+        }
+    });
+    let mine = ids.intern(&1).expect("room");
+    if mine != id {
+        // SAFETY: loom watches whether it is so.
+        assert_eq!(beside.with(|value| unsafe { *value }), 1);
+    }
+    other.join().expect("a thread of the model");
+    assert_eq!(ids.release(mine), Ok(true));
+    Rest::of_no_queue()
+}
+
 /// A key is read by one holder and taken out after the last one has left.
 pub fn intern_read_free() -> Rest {
     let ids: Ids = Arc::new(Interner::new());

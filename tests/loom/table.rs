@@ -195,6 +195,7 @@ pub const MODELS: &[Model] = &[
         &["delivery_not_compared"],
     ),
     model("recycle", concurrent::recycle, 2, Some(1), &["pool_push_relaxed"]),
+    model("late_loan", concurrent::late_loan, 2, Some(2), &["late_not_counted", "late_relaxed"]),
     model("payload_once", concurrent::payload_once, 3, Some(1), &["end_loan_old_word"]),
     model(
         "allocator_replacements",
@@ -206,6 +207,7 @@ pub const MODELS: &[Model] = &[
     model("intern_intern", turns::intern_intern, 2, None, &["intern_no_check"]),
     model("intern_free", turns::intern_free, 2, Some(3), &["intern_revive", "intern_remove_any"]),
     model("intern_read_free", turns::intern_read_free, 2, Some(3), &["intern_release_relaxed"]),
+    model("intern_again", turns::intern_again, 2, Some(3), &["intern_stale_relaxed"]),
     model("intern_reuse", turns::intern_reuse, 2, Some(3), &["intern_same_generation"]),
     model("table_note_end", turns::table_note_end, 2, None, &["table_no_note"]),
     model(
